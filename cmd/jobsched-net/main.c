@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobsched-net: options, its socket, and the loop that serves the daemon. */
+/* The jobsched-net program: options, socket and event loop. */
 #include "base/auto.h"
 #include "base/detach.h"
 #include "base/err.h"
@@ -37,12 +37,12 @@ static const struct {
 	size_t offset;
 	const char *help;
 } table[] = {
-	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "directory of its socket, net.sock"},
+	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "directory of the socket net.sock"},
 	{"state-dir", "DIR", offsetof(struct options, state_dir), "directory of the artifact cache"},
-	{"system", NULL, offsetof(struct options, system), "serve the daemon of the system (not as root)"},
-	{"client-user", "NAME", offsetof(struct options, client), "with --system: user of the daemon (jobsched)"},
-	{"linger", "SECONDS", offsetof(struct options, linger), "exit after this time without a daemon (60; 0: never)"},
-	{"background", NULL, offsetof(struct options, background), "return when the socket is open; log to DIR/net.log"},
+	{"system", NULL, offsetof(struct options, system), "serve the system daemon; not as root"},
+	{"client-user", "NAME", offsetof(struct options, client), "user of the daemon with --system; default: jobsched"},
+	{"linger", "SECONDS", offsetof(struct options, linger), "exit after this time without a daemon; 0: never; default: 60"},
+	{"background", NULL, offsetof(struct options, background), "return when the socket is ready; log to DIR/net.log"},
 	{"help", NULL, 0, "show this help"},
 	{"version", NULL, 0, "show the version"},
 };
@@ -97,7 +97,7 @@ static bool socket_listen(const struct options *o, int *ret, struct err *e)
 	AUTO_TEXT path = xprintf("%s/net.sock", o->runtime_dir);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* In system mode the daemon is another user. The kernel tells who connects, so the mode need not. */
+	/* In system mode the daemon runs as another user. Clients are checked by SO_PEERCRED, so the mode can be open. */
 	mode_t mask = umask(o->system ? 0111 : 0177);
 	int r;
 
@@ -116,7 +116,7 @@ static bool socket_listen(const struct options *o, int *ret, struct err *e)
 	return true;
 }
 
-/* The lock ends with the process, so that a socket file without a process is never mistaken for a running one. */
+/* The kernel releases the lock when the process exits, so a stale socket file is not mistaken for a running process. */
 static bool lock_take(const struct options *o, int *ret, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/net.lock", o->runtime_dir);
@@ -191,7 +191,7 @@ static int net_serve(const struct options *o, int64_t linger, int *ready)
 	}
 	r = sd_event_new(&ev);
 	if (r < 0)
-		err_errno(&e, -r, "could not make an event loop");
+		err_errno(&e, -r, "could not create an event loop");
 	else if (watch_signals(ev, &e) && socket_listen(o, &sock, &e))
 		net_server_new(ev, &(struct net_server_options){.listen = sock, .state_dir = o->state_dir,
 			.private_copies = !o->system, .client = client, .linger = linger * USEC_SEC}, &server, &e);
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 	int64_t linger = 0;
 	int code, ready = -1;
 
-	if (argc == 2 && strcmp(argv[1], "--child") == 0) /* started by the program itself */
+	if (argc == 2 && strcmp(argv[1], "--child") == 0) /* a child of this program */
 		return child_main();
 	code = net_options_parse(argc, argv, &o);
 	if (code != GO_ON)

@@ -17,7 +17,6 @@ static int64_t tasks_bytes(const struct artifact_cache *c)
 	return sum;
 }
 
-/* Evicts unused entries until 'more' bytes fit. Returns the bytes that are free then, which may be fewer, or negative. */
 int64_t artifact_budget_evict(struct artifact_cache *c, int64_t more)
 {
 	struct artifact_entry *v = NULL;
@@ -44,7 +43,7 @@ static bool entry_in_use_by(const struct artifact_cache *c, const char *key, int
 	return false;
 }
 
-/* The bytes that the runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
+/* The bytes that runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
 static int64_t owner_bytes_used(const struct artifact_cache *c, int64_t uid)
 {
 	struct artifact_entry *v = NULL;
@@ -59,7 +58,7 @@ static int64_t owner_bytes_used(const struct artifact_cache *c, int64_t uid)
 	return sum;
 }
 
-/* One owner has at most half of the budget in use, or what one artifact of the largest size needs. */
+/* One owner may use half of the budget, or the space for one artifact of the largest size if that is more. */
 static bool owner_over_share(const struct artifact_task *t, int64_t missing)
 {
 	const struct artifact_cache *c = t->cache;
@@ -68,7 +67,6 @@ static bool owner_over_share(const struct artifact_task *t, int64_t missing)
 	return !c->o.private_copies && owner_bytes_used(c, t->uid) + missing > (one > half ? one : half);
 }
 
-/* The answer to a child that needs 'needed' bytes in all. */
 int64_t artifact_budget_grant(struct artifact_task *t, int64_t needed)
 {
 	struct artifact_cache *c = t->cache;

@@ -32,7 +32,7 @@ bool artifact_cache_start(struct request *r, struct artifact_cache *c, struct er
 		while (t && (t->copy_for || strcmp(t->key, r->key) != 0))
 			t = t->next;
 		if (!t) {
-			artifact_entry_remove(c, r->key); /* a damaged entry, if any */
+			artifact_entry_remove(c, r->key); /* a damaged entry, if there is one */
 			artifact_task_add(c, r, NULL);
 		}
 	}
@@ -42,10 +42,10 @@ bool artifact_cache_start(struct request *r, struct artifact_cache *c, struct er
 
 void artifact_cache_drop(struct request *r, struct artifact_cache *c)
 {
-	char copy[64];
+	char copy[ARTIFACT_COPY_NAME];
 	struct artifact_task *next;
 
-	r->stage = REQUEST_ENDED; /* it waits for nothing any more */
+	r->stage = REQUEST_ENDED; /* no task serves it any more */
 	for (struct artifact_task *t = c->tasks; t; t = next) {
 		bool wanted = false;
 
@@ -88,7 +88,7 @@ void artifact_cache_set_budget(struct artifact_cache *c, int64_t bytes)
 	artifact_budget_evict(c, 0);
 }
 
-/* Directories that an earlier process was making. */
+/* Removes unfinished directories of an earlier process. */
 static void stale_entries_remove(struct artifact_cache *c)
 {
 	int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

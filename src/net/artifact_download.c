@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches an artifact: downloads it with libcurl, or copies an open file. */
+/* Downloads an artifact with libcurl, or copies an open file. */
 #include "net/artifact_download.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -19,9 +19,9 @@
 
 #define REDIRECTS 5
 #define CONNECT_TIMEOUT 15L     /* seconds */
-#define SLOW_BYTES 100L         /* bytes per second; a download slower than this for SLOW_TIME seconds is given up */
+#define SLOW_BYTES 100L         /* bytes per second; a download that is slower for SLOW_TIME seconds is aborted */
 #define SLOW_TIME 60L
-#define OPEN_PATIENCE_MS 20000
+#define OPEN_TIMEOUT_MS 20000
 #define CHUNK (64 << 10)
 
 struct fetch {
@@ -30,7 +30,7 @@ struct fetch {
 	struct sha256 hash;
 	int64_t got;
 	int error;                 /* errno of write() */
-	struct err why;            /* the quota refused more */
+	struct err why;            /* why the quota was refused */
 	char text[CURL_ERROR_SIZE];
 };
 
@@ -59,10 +59,10 @@ static bool data_refused(const struct fetch *f, struct err *e)
 	return err_errno(e, f->error, "could not write it to the cache");
 }
 
-/* ---- files ---- */
+/* ---- local files ---- */
 
-/* The packet of the spawner's child: an errno, and the file if that is 0. */
-static int local_file_receive(int from, int64_t patience_ms, int *ret_error)
+/* Receives the packet of the spawner's child: an errno and, if it is 0, the open file. */
+static int local_file_receive(int from, int64_t timeout_ms, int *ret_error)
 {
 	union {
 		struct cmsghdr align;
@@ -76,7 +76,7 @@ static int local_file_receive(int from, int64_t patience_ms, int *ret_error)
 	int fd = -1;
 
 	*ret_error = EIO;
-	if (poll(&p, 1, (int)patience_ms) != 1 || recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
+	if (poll(&p, 1, (int)timeout_ms) != 1 || recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
 		return -1;
 	c = CMSG_FIRSTHDR(&msg);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
@@ -90,7 +90,7 @@ static bool local_file_refused(const char *path, int error, struct err *e)
 	if (error == EINVAL || error == ELOOP)
 		return err_set(e, ERR_INVALID, "'%s' is not a regular file of an ordinary file system", path);
 	if (error == EIO)
-		return err_set(e, ERR_BUSY, "the process that opens '%s' as its owner gave no answer", path);
+		return err_set(e, ERR_BUSY, "the process that opens '%s' as the owner of the job did not answer", path);
 	return err_errno(e, error, "'%s' cannot be opened by the owner of the job", path);
 }
 
@@ -104,9 +104,9 @@ static bool local_file_copy(struct fetch *f, struct err *e)
 
 	if (text_starts(path, "///"))
 		path += 2;
-	fd = local_file_receive(f->s->file_socket, OPEN_PATIENCE_MS, &error);
+	fd = local_file_receive(f->s->file_socket, OPEN_TIMEOUT_MS, &error);
 	if (!error)
-		error = -plain_file_check(fd); /* the spawner's child has checked this, and is not relied upon */
+		error = -plain_file_check(fd); /* checked again: the check of the spawner's child is not relied upon */
 	if (error)
 		return local_file_refused(path, error, e);
 	while ((n = read(fd, chunk, CHUNK)) != 0) {
@@ -162,7 +162,7 @@ static bool network_failed(CURLcode result, long status)
 	return result == CURLE_HTTP_RETURNED_ERROR && (status >= 500 || status == 429 || status == 408);
 }
 
-/* ERR_UNREACHABLE: the network or the server failed; trying again may work. */
+/* ERR_UNREACHABLE: the network or the server failed; a retry may succeed. */
 static bool download_once(struct fetch *f, struct err *e)
 {
 	CURL *c = curl_easy_init();
@@ -236,7 +236,7 @@ bool artifact_download_verify(int fd, const char *sha256, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_errno(e, errno, "could not read the cache of artifacts");
+			return err_errno(e, errno, "could not read the artifact cache");
 		sha256_add(&hash, chunk, (size_t)n);
 		at += n;
 	}

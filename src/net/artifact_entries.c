@@ -22,14 +22,14 @@
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
-void artifact_entry_copy_name(const struct request *r, char out[64])
+void artifact_entry_copy_name(const struct request *r, char out[ARTIFACT_COPY_NAME])
 {
-	snprintf(out, 64, "run-%" PRId64 "-%" PRId64, r->id.id, r->id.attempt);
+	snprintf(out, ARTIFACT_COPY_NAME, "run-%" PRId64 "-%" PRId64, r->id.id, r->id.attempt);
 }
 
 static bool entry_in_use(const struct artifact_cache *c, const char *name)
 {
-	char copy[64];
+	char copy[ARTIFACT_COPY_NAME];
 
 	for (const struct request *r = *c->o.requests; r; r = r->next) {
 		if (!r->key[0])
@@ -64,7 +64,6 @@ bool artifact_entry_read(const struct artifact_cache *c, const char *name, struc
 	return text_parse_int(text.data, 0, INT64_MAX, &ret->bytes);
 }
 
-/* All entries, least recently used first. An entry that cannot be read comes first, with a size of 0. */
 size_t artifact_entries_list(const struct artifact_cache *c, struct artifact_entry **ret)
 {
 	int fd = openat(c->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,7 +99,6 @@ void artifact_entries_free(struct artifact_entry *v, size_t n)
 	free(v);
 }
 
-/* The tree of an entry for a request, and its result. */
 void artifact_entry_answer(struct request *r, const struct artifact_cache *c, const char *name)
 {
 	AUTO_TEXT path = xprintf("%s/tree", name);
@@ -108,7 +106,7 @@ void artifact_entry_answer(struct request *r, const struct artifact_cache *c, co
 	int fd = openat(c->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0) {
-		request_end(r, NET_BUSY, "could not read the cache of artifacts", -1);
+		request_end(r, NET_BUSY, "could not read the artifact cache", -1);
 		return;
 	}
 	utimensat(c->dir, size, NULL, AT_SYMLINK_NOFOLLOW); /* for the order of eviction */
@@ -122,16 +120,16 @@ static void remover_start(struct artifact_cache *c);
 static int on_remover_result(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct artifact_cache *c = arg;
-	struct quota_report word = {};
-	ssize_t n = recv(fd, &word, sizeof(word), MSG_DONTWAIT);
+	struct quota_report report = {};
+	ssize_t n = recv(fd, &report, sizeof(report), MSG_DONTWAIT);
 
 	(void)source;
 	(void)events;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	word.text[sizeof(word.text) - 1] = '\0';
-	if (n == (ssize_t)sizeof(word) && word.kind == QUOTA_FAILED)
-		log_warning("%s", word.text);
+	report.text[sizeof(report.text) - 1] = '\0';
+	if (n == (ssize_t)sizeof(report) && report.kind == QUOTA_FAILED)
+		log_warning("%s", report.text);
 	c->remover_source = sd_event_source_disable_unref(c->remover_source);
 	close(c->remover_control);
 	kill(c->remover, SIGKILL);

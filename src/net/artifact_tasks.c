@@ -35,13 +35,13 @@ static void task_child_end(struct artifact_task *t)
 	auto_fd_close(&t->control);
 	t->control = -1;
 	if (t->pid > 0) {
-		kill(t->pid, SIGKILL); /* it has reported, or is given up */
+		kill(t->pid, SIGKILL); /* the child has reported, or is given up */
 		waitpid(t->pid, NULL, 0);
 	}
 	t->pid = 0;
 }
 
-/* Removes the task, and its directory unless that has become an entry. */
+/* Also removes its directory, unless that has become an entry. */
 void artifact_task_free(struct artifact_task *t)
 {
 	for (struct artifact_task **at = &t->cache->tasks; *at; at = &(*at)->next)
@@ -91,7 +91,7 @@ static int on_task_report(sd_event_source *source, int fd, uint32_t events, void
 	}
 	if (n != (ssize_t)sizeof(w)) {
 		w = (struct quota_report){.kind = QUOTA_FAILED, .error = ERR_INVALID};
-		snprintf(w.text, sizeof(w.text), "the process for the artifact ended early; it may have needed too much memory");
+		snprintf(w.text, sizeof(w.text), "the process that handles the artifact ended early; it may have needed too much memory");
 	}
 	task_report_apply(t, &w);
 	return 0;
@@ -123,7 +123,7 @@ static bool task_child_start(struct artifact_task *t, const struct child_request
 	r = sd_event_add_io(t->cache->ev, &t->source, t->control, EPOLLIN, on_task_report, t);
 	if (r >= 0)
 		r = sd_event_add_time_relative(t->cache->ev, &t->timer, CLOCK_BOOTTIME, (uint64_t)patience, 1, on_task_timeout, t);
-	return r >= 0 || err_errno(e, -r, "could not watch the process for the artifact");
+	return r >= 0 || err_errno(e, -r, "could not watch the process that handles the artifact");
 }
 
 /* ---- results ---- */
@@ -134,7 +134,7 @@ static bool task_unpack_begin(struct artifact_task *t, int file, bool check, str
 
 	if (mkdirat(t->dir, "tree", 0700) < 0 ||
 		(tree = openat(t->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-		return err_errno(e, errno, "could not write to the cache of artifacts");
+		return err_errno(e, errno, "could not write to the artifact cache");
 	t->stage = TASK_UNPACKING;
 	return task_child_start(t, &(struct child_request){.task = CHILD_UNPACK, .url = t->url, .sha256 = check ? t->sha256 : "",
 		.limit = t->limit, .timeout = t->timeout, .file = file, .other = tree}, e);
@@ -144,7 +144,7 @@ static bool task_dir(struct artifact_task *t, struct err *e)
 {
 	if (mkdirat(t->cache->dir, t->name, 0700) < 0 ||
 		(t->dir = openat(t->cache->dir, t->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-		return err_errno(e, errno, "could not write to the cache of artifacts");
+		return err_errno(e, errno, "could not write to the artifact cache");
 	return true;
 }
 
@@ -154,7 +154,7 @@ static bool task_write_size(const struct artifact_task *t, int64_t bytes, struct
 	AUTO_FD fd = openat(t->dir, "size", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0 || io_write_all(fd, text, strlen(text)) < 0)
-		return err_errno(e, errno, "could not write to the cache of artifacts");
+		return err_errno(e, errno, "could not write to the artifact cache");
 	return true;
 }
 
@@ -164,7 +164,7 @@ static bool task_publish(struct artifact_task *t, const char *name, int64_t byte
 	if (!task_write_size(t, bytes, e))
 		return false;
 	if (renameat(t->cache->dir, t->name, t->cache->dir, name) < 0)
-		return err_errno(e, errno, "could not write to the cache of artifacts");
+		return err_errno(e, errno, "could not write to the artifact cache");
 	t->name[0] = '\0';
 	return true;
 }
@@ -186,7 +186,7 @@ static bool task_fetched(struct artifact_task *t, int64_t bytes, struct err *e)
 	}
 	file = openat(t->dir, "file", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (file < 0)
-		return err_errno(e, errno, "could not read the cache of artifacts");
+		return err_errno(e, errno, "could not read the artifact cache");
 	t->file_bytes = bytes;
 	return task_unpack_begin(t, file, false, e);
 }
@@ -221,10 +221,10 @@ static void task_report_apply(struct artifact_task *t, const struct quota_report
 		artifact_tasks_start(c);
 		return;
 	}
-	if (altered) { /* a job has written to the cache: fetched again */
+	if (altered) { /* a job has written to the cache */
 		struct request *r = t->copy_for;
 
-		log_warning("artifact '%.16s': %s; it is fetched again", t->key, w->text);
+		log_warning("artifact '%.16s': %s; downloading it again", t->key, w->text);
 		artifact_entry_remove(c, t->key);
 		artifact_task_free(t);
 		if (!artifact_cache_start(r, c, &e))
@@ -252,7 +252,7 @@ static bool task_fetch_begin(struct artifact_task *t, struct err *e)
 	int pair[2];
 
 	if (file < 0)
-		return err_errno(e, errno, "could not write to the cache of artifacts");
+		return err_errno(e, errno, "could not write to the artifact cache");
 	t->stage = TASK_FETCHING;
 	o.file = file;
 	if (!local)
@@ -272,7 +272,7 @@ static bool task_copy_begin(struct artifact_task *t, struct err *e)
 	AUTO_FD file = openat(t->cache->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (file < 0)
-		return err_errno(e, errno, "could not read the cache of artifacts");
+		return err_errno(e, errno, "could not read the artifact cache");
 	return task_unpack_begin(t, file, true, e);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the children of jobsched-net, and is their program. */
-#include "base/io.h"
+/* Starts the children of jobsched-net; executes their tasks. */
 #include "net/child.h"
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
 #include "net/artifact_download.h"
 #include "net/net_frame.h"
@@ -24,11 +24,11 @@
 #include <unistd.h>
 
 enum { FD_REQUEST = 3, FD_FILE, FD_OTHER, FD_CONTROL, FD_END };
-#define FD_HIGH 20 /* copies are made above the numbers that they are moved to */
+#define FD_HIGH 20 /* copies are made above the target numbers */
 
 /* ---- the parent's side ---- */
 
-static int spawn(pid_t *pid, const int fds[FD_END], bool network)
+static int child_spawn(pid_t *pid, const int fds[FD_END], bool network)
 {
 	char *const argv[] = {(char *)"jobsched-net", (char *)"--child", NULL}, *const none[] = {NULL};
 	posix_spawn_file_actions_t files;
@@ -47,7 +47,7 @@ static int spawn(pid_t *pid, const int fds[FD_END], bool network)
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigmask(&attr, &empty);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	/* the environment may name a proxy, and its password */
+	/* only downloads get the environment, which may contain a proxy and its password */
 	r = posix_spawn(pid, io_own_program(program), &files, &attr, argv, network ? environ : none);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
@@ -67,28 +67,28 @@ static int request_memfd(const struct child_request *o, struct err *e)
 bool child_start(const struct child_request *o, pid_t *ret_pid, int *ret_control, struct err *e)
 {
 	int pair[2], high[FD_END] = {-1, -1, -1, -1, -1, -1, -1}, r = 0;
-	AUTO_FD order = request_memfd(o, e);
+	AUTO_FD request = request_memfd(o, e);
 	AUTO_FD null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	AUTO_FD mine = -1;
 	AUTO_FD theirs = -1;
 
-	if (order < 0)
+	if (request < 0)
 		return false;
 	if (null < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_errno(e, errno, "could not start a process for the artifact");
+		return err_errno(e, errno, "could not start a process to handle the artifact");
 	mine = pair[0];
 	theirs = pair[1];
-	const int from[FD_END] = {[FD_REQUEST] = order, [FD_FILE] = o->file >= 0 ? o->file : null,
+	const int from[FD_END] = {[FD_REQUEST] = request, [FD_FILE] = o->file >= 0 ? o->file : null,
 		[FD_OTHER] = o->other >= 0 ? o->other : null, [FD_CONTROL] = theirs};
 	for (int i = FD_REQUEST; r == 0 && i < FD_END; i++)
 		if ((high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
 			r = errno;
 	if (r == 0)
-		r = spawn(ret_pid, high, o->task == CHILD_DOWNLOAD);
+		r = child_spawn(ret_pid, high, o->task == CHILD_DOWNLOAD);
 	for (int i = FD_REQUEST; i < FD_END; i++)
 		auto_fd_close(&high[i]);
 	if (r)
-		return err_errno(e, r, "could not start a process for the artifact");
+		return err_errno(e, r, "could not start a process to handle the artifact");
 	*ret_control = STEAL_FD(mine);
 	return true;
 }
@@ -101,7 +101,7 @@ struct task {
 	struct quota quota;
 };
 
-static bool fetch(struct task *t, struct err *e)
+static bool task_fetch(struct task *t, struct err *e)
 {
 	if (t->kind == CHILD_COPY && !confine_child(-1, e))
 		return false;
@@ -109,7 +109,7 @@ static bool fetch(struct task *t, struct err *e)
 		.file_socket = FD_OTHER, .quota = &t->quota}, FD_FILE, e);
 }
 
-static bool unpack(struct task *t, struct err *e)
+static bool task_unpack(struct task *t, struct err *e)
 {
 	AUTO_TEXT name = unpack_file_name(t->url);
 	int64_t bytes = 0;
@@ -117,17 +117,17 @@ static bool unpack(struct task *t, struct err *e)
 	if (!confine_child(FD_OTHER, e) || (t->sha256[0] && !artifact_download_verify(FD_FILE, t->sha256, e)))
 		return false;
 	if (lseek(FD_FILE, 0, SEEK_SET) < 0)
-		return err_errno(e, errno, "could not read the cache of artifacts");
+		return err_errno(e, errno, "could not read the artifact cache");
 	if (!unpack_tree(&(struct unpack_source){.file = FD_FILE, .tree = FD_OTHER, .name = name, .limit = t->limit,
 			.quota = &t->quota}, &bytes, e))
 		return err_wrap(e, "the artifact '%.*s'", (int)strcspn(t->url, "?#"), t->url);
 	t->quota.used = bytes;
-	return syncfs(FD_OTHER) == 0 || err_errno(e, errno, "could not write to the cache of artifacts");
+	return syncfs(FD_OTHER) == 0 || err_errno(e, errno, "could not write to the artifact cache");
 }
 
 static bool task_remove(struct task *t, struct err *e)
 {
-	/* a description of its own: the parent's has an offset that both would share */
+	/* opened anew, because the inherited descriptor shares its directory offset with the parent */
 	int own = openat(FD_OTHER, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = own >= 0 ? fdopendir(own) : NULL;
 	const struct dirent *entry;
@@ -138,43 +138,43 @@ static bool task_remove(struct task *t, struct err *e)
 			int r = unpack_remove(FD_OTHER, entry->d_name);
 
 			if (r < 0)
-				err_errno(e, -r, "could not remove '%s' from the cache of artifacts", entry->d_name);
+				err_errno(e, -r, "could not remove '%s' from the artifact cache", entry->d_name);
 		}
 	return d && e->kind == ERR_NONE;
 }
 
 static bool (*const tasks[CHILD_TASK_MAX])(struct task *t, struct err *e) = {
-	[CHILD_DOWNLOAD] = fetch,
-	[CHILD_COPY] = fetch,
-	[CHILD_UNPACK] = unpack,
+	[CHILD_DOWNLOAD] = task_fetch,
+	[CHILD_COPY] = task_fetch,
+	[CHILD_UNPACK] = task_unpack,
 	[CHILD_REMOVE] = task_remove,
 };
 
-static bool run(struct task *t, struct net_payload *order, struct err *e)
+static bool task_run(struct task *t, struct net_payload *request, struct err *e)
 {
-	if (!net_payload_read(order, FD_REQUEST, e))
+	if (!net_payload_read(request, FD_REQUEST, e))
 		return false;
-	if (order->n != 5 || !text_parse_int(order->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
-		!text_parse_int(order->texts[1], 0, INT64_MAX, &t->limit) || !text_parse_int(order->texts[2], 0, INT64_MAX, &t->timeout))
-		return err_set(e, ERR_INTERNAL, "the order of the process is out of range");
-	t->url = order->texts[3];
-	t->sha256 = order->texts[4];
+	if (request->n != 5 || !text_parse_int(request->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
+		!text_parse_int(request->texts[1], 0, INT64_MAX, &t->limit) || !text_parse_int(request->texts[2], 0, INT64_MAX, &t->timeout))
+		return err_set(e, ERR_INTERNAL, "the request to the process is out of range");
+	t->url = request->texts[3];
+	t->sha256 = request->texts[4];
 	return tasks[t->kind](t, e);
 }
 
 int child_main(void)
 {
 	struct task t = {.quota = {.fd = FD_CONTROL}};
-	struct net_payload order = {};
-	struct quota_report word = {.kind = QUOTA_DONE};
+	struct net_payload request = {};
+	struct quota_report report = {.kind = QUOTA_DONE};
 	struct err e = {};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!run(&t, &order, &e)) {
-		word = (struct quota_report){.kind = QUOTA_FAILED, .error = e.kind};
-		snprintf(word.text, sizeof(word.text), "%s", e.msg);
+	if (!task_run(&t, &request, &e)) {
+		report = (struct quota_report){.kind = QUOTA_FAILED, .error = e.kind};
+		snprintf(report.text, sizeof(report.text), "%s", e.msg);
 	}
-	word.bytes = t.quota.used;
-	(void)!send(FD_CONTROL, &word, sizeof(word), MSG_NOSIGNAL);
-	_exit(0); /* without what exit() would do: the process may be confined */
+	report.bytes = t.quota.used;
+	(void)!send(FD_CONTROL, &report, sizeof(report), MSG_NOSIGNAL);
+	_exit(0); /* no exit handlers: the process may be confined */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks, sends and receives the frames of jobsched-net. */
+/* Checks, sends and receives frames. */
 #include "net/net_frame.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -77,7 +77,7 @@ bool net_frame_id_equal(const struct net_id *a, const struct net_id *b)
 	return a->kind == b->kind && a->id == b->id && a->attempt == b->attempt;
 }
 
-/* A text ends with a NUL and is padded with NULs, so that no stale bytes of the sender's memory travel along. */
+/* The padding must be zero, so that no stale memory of the sender is transferred. */
 static bool net_text_valid(const char *s, size_t size)
 {
 	size_t len = strnlen(s, size);
@@ -119,7 +119,7 @@ bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net
 	const struct layout *l = len >= NET_FRAME_HEAD && f->type < NET_FRAME_TYPE_MAX ? &layouts[f->type] : NULL;
 
 	if (!l || !l->name || l->from != from)
-		return err_set(e, ERR_INVALID, "a packet of %zu bytes is not a frame of that side", len);
+		return err_set(e, ERR_INVALID, "a packet of %zu bytes is not a valid frame from that side", len);
 	if (len != f->size || len != NET_FRAME_HEAD + l->body)
 		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name, len, NET_FRAME_HEAD + l->body);
 	if (l->handshake != (version == 0) || f->version != version)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection of the daemon and its table of requests. */
+/* The connection to the daemon and the list of its requests. */
 #include "net/net_server.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 
-#define REQUESTS_MAX 4096   /* known at a time, unacknowledged results included */
+#define REQUESTS_MAX 4096   /* at a time, including unacknowledged results */
 #define FRAMES_PER_TURN 32
 #define HELLO_TIMEOUT (5 * USEC_SEC)
 
@@ -32,7 +32,8 @@ struct net_server {
 	sd_event *ev; /* borrowed */
 	struct net_server_options o;
 	sd_event_source *listen_source, *linger_timer, *hello_timer;
-	struct conn *conn, *guest; /* the daemon; a connection without a hello */
+	struct conn *conn;         /* to the daemon; NULL: none */
+	struct conn *unidentified; /* a connection that has not sent hello; NULL: none */
 	struct webhooks *webhooks;
 	struct artifact_cache *cache;
 	struct request *requests;
@@ -88,7 +89,7 @@ static void server_request_drop(struct net_server *s, struct request *r)
 
 static void daemon_conn_close(struct conn *c);
 
-/* False: the frame was not sent. The socket is full, and the loop continues when it is not; or the connection is gone. */
+/* False: the frame was not sent. Either the socket is full, and the loop continues when it is writable, or the connection is broken. */
 static bool daemon_conn_send(struct conn *c, const struct net_frame *f, int fd)
 {
 	int r = net_frame_send(c->fd, f, fd);
@@ -128,7 +129,7 @@ static bool owed_frame_send(struct conn *c, struct request *r, enum request_owes
 	return true;
 }
 
-/* Sends everything that the daemon has not heard, as far as the socket takes it. */
+/* Sends all pending frames, until the socket is full. */
 static void daemon_conn_flush(struct conn *c)
 {
 	struct net_frame f;
@@ -246,7 +247,7 @@ static bool on_sync_frame(struct conn *c, const struct net_frame *f, int fd, str
 		next = r->next;
 		if (r->wanted)
 			continue;
-		if (r->id.kind != NET_KIND_WEBHOOK) /* its run has been given up or has ended */
+		if (r->id.kind != NET_KIND_WEBHOOK) /* its run has ended or was given up */
 			server_request_drop(c->server, r);
 		else
 			r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : OWES_HAS;
@@ -310,7 +311,7 @@ static bool (*const frame_handlers[NET_FRAME_TYPE_MAX])(struct conn *, const str
 	[NET_ACK] = on_ack_frame,
 };
 
-/* A new daemon takes the place of the one before; its requests stay until it has named those that it still wants. */
+/* A new connection replaces the previous one. Existing requests are kept until the daemon has named those that it still wants. */
 static void daemon_conn_accept(struct net_server *s, struct conn *c)
 {
 	struct net_frame f;
@@ -320,7 +321,7 @@ static void daemon_conn_accept(struct net_server *s, struct conn *c)
 		net_frame_send(s->conn->fd, &f, -1);
 		daemon_conn_close(s->conn);
 	}
-	s->guest = NULL;
+	s->unidentified = NULL;
 	s->conn = c;
 	for (struct request *r = s->requests; r; r = r->next) {
 		r->wanted = false;
@@ -341,7 +342,7 @@ static void on_hello_frame(struct conn *c, const struct net_frame *f)
 	if (!speaks) {
 		answer.refused = (struct net_refused){.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
 		net_frame_text(answer.refused.error, NET_TEXT_MAX,
-			"no common version of the protocol; restart jobsched-net and jobschedd after an upgrade");
+			"no common protocol version; restart jobsched-net and jobschedd after an upgrade");
 		net_frame_send(c->fd, &answer, -1);
 		daemon_conn_close(c);
 		return;
@@ -366,19 +367,19 @@ static bool daemon_conn_read_frame(struct conn *c)
 		return false;
 	if (r < 0 || len == 0) {
 		if (r < 0 && r != -ECONNRESET)
-			log_warning("the connection of '%s' was closed: %s", c->node, strerror(-r));
+			log_warning("closed the connection of '%s': %s", c->node, strerror(-r));
 		daemon_conn_close(c);
 		return false;
 	}
 	if (!net_frame_check(&f, len, passed >= 0, NET_FROM_DAEMON, c->version, &e) ||
 		(f.type != NET_HELLO && !frame_handlers[f.type](c, &f, passed, &e))) {
-		log_warning("the connection of '%s' was closed: %s", c->version ? c->node : "a client", e.msg);
+		log_warning("closed the connection of '%s': %s", c->version ? c->node : "a client", e.msg);
 		daemon_conn_close(c);
 		return false;
 	}
 	if (f.type == NET_HELLO) {
 		on_hello_frame(c, &f);
-		return false; /* the connection may be gone; the loop calls again */
+		return false; /* the connection may be closed; otherwise the loop calls again */
 	}
 	return true;
 }
@@ -411,8 +412,8 @@ static void daemon_conn_close(struct conn *c)
 			sd_event_source_set_enabled(s->linger_timer, SD_EVENT_ONESHOT);
 		}
 	}
-	if (s->guest == c)
-		s->guest = NULL;
+	if (s->unidentified == c)
+		s->unidentified = NULL;
 	sd_event_source_disable_unref(c->source);
 	close(c->fd);
 	free(c);
@@ -432,11 +433,11 @@ static int on_daemon_connect(sd_event_source *source, int fd, uint32_t events, v
 		return 0;
 	if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || len != sizeof(cred) ||
 		(cred.uid != s->o.client && cred.uid != 0)) {
-		log_warning("a connection of uid %u was refused", (unsigned)cred.uid);
+		log_warning("refused a connection of uid %u", (unsigned)cred.uid);
 		return 0;
 	}
-	if (s->guest)
-		daemon_conn_close(s->guest);
+	if (s->unidentified)
+		daemon_conn_close(s->unidentified);
 	c = xcalloc(1, sizeof(*c));
 	*c = (struct conn){.server = s, .fd = peer};
 	if (sd_event_add_io(s->ev, &c->source, peer, EPOLLIN, on_daemon_frames, c) < 0) {
@@ -444,7 +445,7 @@ static int on_daemon_connect(sd_event_source *source, int fd, uint32_t events, v
 		return 0;
 	}
 	(void)STEAL_FD(peer);
-	s->guest = c;
+	s->unidentified = c;
 	sd_event_source_set_time_relative(s->hello_timer, HELLO_TIMEOUT);
 	sd_event_source_set_enabled(s->hello_timer, SD_EVENT_ONESHOT);
 	return 0;
@@ -456,8 +457,8 @@ static int on_no_hello(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	if (s->guest)
-		daemon_conn_close(s->guest);
+	if (s->unidentified)
+		daemon_conn_close(s->unidentified);
 	return 0;
 }
 
@@ -512,8 +513,8 @@ void net_server_free(struct net_server *s)
 {
 	if (!s)
 		return;
-	if (s->guest)
-		daemon_conn_close(s->guest);
+	if (s->unidentified)
+		daemon_conn_close(s->unidentified);
 	if (s->conn)
 		daemon_conn_close(s->conn);
 	while (s->requests)

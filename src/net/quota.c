@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the parent for disk space. */
+/* Requests disk space from the parent. */
 #include "net/quota.h"
 #include "base/err.h"
 #include <errno.h>
 #include <sys/socket.h>
 
-static bool ask(struct quota *q, struct err *e)
+static bool quota_request(struct quota *q, struct err *e)
 {
-	struct quota_report word = {.kind = QUOTA_MORE, .bytes = q->used};
+	struct quota_report report = {.kind = QUOTA_MORE, .bytes = q->used};
 	int64_t granted = 0;
 	ssize_t n;
 
-	if (send(q->fd, &word, sizeof(word), MSG_NOSIGNAL) != (ssize_t)sizeof(word))
-		return err_errno(e, errno, "could not ask for disk space");
+	if (send(q->fd, &report, sizeof(report), MSG_NOSIGNAL) != (ssize_t)sizeof(report))
+		return err_errno(e, errno, "could not request disk space");
 	do
 		n = recv(q->fd, &granted, sizeof(granted), 0);
 	while (n < 0 && errno == EINTR);
@@ -31,5 +31,5 @@ static bool ask(struct quota *q, struct err *e)
 bool quota_take(struct quota *q, int64_t bytes, struct err *e)
 {
 	q->used += bytes;
-	return q->fd < 0 || q->used <= q->granted || ask(q, e);
+	return q->fd < 0 || q->used <= q->granted || quota_request(q, e);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request of the daemon, from its arrival to the acknowledgement of its result. */
+/* A request of the daemon, from its arrival to the acknowledgement of its result. */
 #pragma once
 #include "net/net_frame.h"
 #include "net/net_payload.h"
@@ -10,10 +10,10 @@ struct net_server;
 
 enum request_stage {
 	REQUEST_UNDER_WAY,
-	REQUEST_ENDED, /* has its result; an artifact stays in use until the request is acknowledged */
+	REQUEST_ENDED, /* has its result; its artifact stays in use until the daemon acknowledges the result */
 };
 
-enum request_owes { /* frames that the daemon has not been sent yet */
+enum request_owes { /* frames that have not been sent to the daemon yet */
 	OWES_RESULT = 1 << 0,
 	OWES_HAS = 1 << 1,
 	OWES_FILE = 1 << 2,
@@ -26,7 +26,7 @@ struct request {
 	usec_t timeout;
 	struct net_payload payload; /* owned */
 	enum request_stage stage;
-	bool wanted;                /* named by the daemon on this connection */
+	bool wanted;                /* the daemon has named it on this connection */
 	unsigned owes;              /* enum request_owes */
 	enum net_outcome outcome;
 	char error[NET_TEXT_MAX];
@@ -36,7 +36,7 @@ struct request {
 	struct request *next;
 };
 
-/* Called by the kinds when a request has ended. A descriptor is moved. */
+/* Called when a request has ended; the daemon gets the result. The descriptor is moved; -1: none. */
 void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd);
-/* Asks the daemon for the file of a 'file:' artifact; it arrives at the other end of this socket, which is moved. */
+/* Requests the file of a 'file:' artifact from the daemon. The file arrives at the other end of this socket, which is moved. */
 void request_need_file(struct request *r, int socket);

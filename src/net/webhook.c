@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs libcurl's multi interface on an sd-event loop. */
+/* Runs libcurl transfers on an sd-event loop. */
 #include "net/webhook.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
-#define ANSWER_SHOWN 200 /* bytes of an answer that an error quotes */
+#define RESPONSE_SHOWN 200 /* bytes of a response that an error quotes */
 
 struct webhooks {
 	sd_event *ev;      /* borrowed */
@@ -18,15 +18,15 @@ struct webhooks {
 	void *arg;
 	CURLM *multi;      /* owned */
 	sd_event_source *timer;
-	struct post *posts; /* under way */
+	struct post *posts; /* unfinished */
 };
 
 struct post {
 	void *owner;
 	CURL *easy;                /* owned */
 	struct curl_slist *headers; /* owned */
-	struct buf answer;
-	size_t answer_len;         /* of the whole */
+	struct buf response; /* its beginning */
+	size_t response_len;       /* of the whole response */
 	char error[CURL_ERROR_SIZE];
 	struct post *next;
 };
@@ -35,7 +35,7 @@ static void post_free(struct post *p)
 {
 	curl_easy_cleanup(p->easy);
 	curl_slist_free_all(p->headers);
-	buf_done(&p->answer);
+	buf_done(&p->response);
 	free(p);
 }
 
@@ -59,12 +59,12 @@ static void post_describe_error(const struct post *p, CURLcode result, struct bu
 	if (result != CURLE_OK)
 		buf_str(out, p->error[0] ? p->error : curl_easy_strerror(result));
 	else if (status >= 300 && status < 400)
-		buf_printf(out, "the server answered %ld; redirections are not followed, give the place itself", status);
+		buf_printf(out, "the server answered %ld; redirects are not followed, use the final URL", status);
 	else if (status < 200 || status > 299)
 		buf_printf(out, "the server answered %ld", status);
-	if (out->len > 0 && result == CURLE_OK && p->answer.len > 0) {
+	if (out->len > 0 && result == CURLE_OK && p->response.len > 0) {
 		buf_str(out, ": ");
-		text_escape(out, p->answer.data, p->answer.len);
+		text_escape(out, p->response.data, p->response.len);
 	}
 }
 
@@ -157,10 +157,10 @@ static size_t on_response_data(char *data, size_t size, size_t n, void *arg)
 	struct post *p = arg;
 	size_t len = size * n;
 
-	p->answer_len += len;
-	if (p->answer.len < ANSWER_SHOWN)
-		buf_add(&p->answer, data, len < ANSWER_SHOWN - p->answer.len ? len : ANSWER_SHOWN - p->answer.len);
-	return p->answer_len > WEBHOOK_ANSWER_MAX ? 0 : len;
+	p->response_len += len;
+	if (p->response.len < RESPONSE_SHOWN)
+		buf_add(&p->response, data, len < RESPONSE_SHOWN - p->response.len ? len : RESPONSE_SHOWN - p->response.len);
+	return p->response_len > WEBHOOK_RESPONSE_MAX ? 0 : len;
 }
 
 static bool post_set_options(struct post *p, const struct webhook_post *from)
@@ -180,7 +180,7 @@ static bool post_set_options(struct post *p, const struct webhook_post *from)
 	       curl_easy_setopt(c, CURLOPT_WRITEDATA, p) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error) == CURLE_OK &&
 #if LIBCURL_VERSION_NUM >= 0x075700
-	       /* cleanup does not wait for a name that is still being resolved */
+	       /* cleanup does not wait for a pending name resolution */
 	       curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 #endif
 	       curl_easy_setopt(c, CURLOPT_PRIVATE, p) == CURLE_OK;
@@ -196,7 +196,7 @@ bool webhooks_post(struct webhooks *w, const struct webhook_post *from, struct e
 	p->easy = curl_easy_init();
 	if (!p->easy || !post_set_options(p, from) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
 		post_free(p);
-		return err_set(e, ERR_INVALID, "'%.80s' cannot be posted to", from->url);
+		return err_set(e, ERR_INVALID, "cannot send to '%.80s'", from->url);
 	}
 	p->next = w->posts;
 	w->posts = p;
@@ -231,7 +231,7 @@ bool webhooks_new(struct sd_event *ev, webhook_done_fn *fn, void *arg, struct we
 	w->multi = curl_multi_init();
 	r = sd_event_add_time(ev, &w->timer, CLOCK_BOOTTIME, 0, 1, on_curl_timer, w);
 	if (!w->multi || r < 0 || (r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF)) < 0)
-		return err_errno(e, r < 0 ? -r : ENOMEM, "could not prepare for webhooks");
+		return err_errno(e, r < 0 ? -r : ENOMEM, "could not set up webhooks");
 	curl_multi_setopt(w->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket_change);
 	curl_multi_setopt(w->multi, CURLMOPT_SOCKETDATA, w);
 	curl_multi_setopt(w->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer_change);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posts webhooks to web servers, many at a time, without blocking the event loop. */
+/* Sends webhooks to web servers, several at a time, without blocking the event loop. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -10,13 +10,13 @@ struct err;
 struct sd_event;
 struct webhooks;
 
-#define WEBHOOK_ANSWER_MAX 65536 /* bytes read of an answer */
+#define WEBHOOK_RESPONSE_MAX 65536 /* bytes; a longer response is an error */
 
-/* The end of a post; 'error' is NULL when the server accepted it. Called from the loop, never from inside webhooks_post(). */
+/* Called when a post has ended, from the loop and never from inside webhooks_post(). 'error' is NULL if the server accepted it. */
 typedef void webhook_done_fn(void *owner, const char *error, void *arg);
 
 bool webhooks_new(struct sd_event *ev /* borrowed */, webhook_done_fn *fn, void *arg, struct webhooks **ret, struct err *e);
-void webhooks_free(struct webhooks *w); /* posts under way are given up without a call */
+void webhooks_free(struct webhooks *w); /* aborts unfinished posts without calling fn */
 AUTO_DEFINE(webhooks);
 
 struct webhook_post {
@@ -29,4 +29,4 @@ struct webhook_post {
 	usec_t timeout;
 };
 bool webhooks_post(struct webhooks *w, const struct webhook_post *p, struct err *e);
-void webhooks_cancel(struct webhooks *w, const void *owner); /* ends it without a call; an unknown owner is fine */
+void webhooks_cancel(struct webhooks *w, const void *owner); /* aborts it without calling fn; an unknown owner is ignored */

@@ -285,11 +285,11 @@ def the_pam_account_check_can_deny_a_start():
         s.start()
         assert s.run_job("alice", "id", "-un") == "alice\n"
         job = s.add("bob", command=["id"])["id"]
-        assert "account of 'bob' may not be used" in not_started(s, "bob", job)
+        assert "PAM denies the account of 'bob'" in not_started(s, "bob", job)
         write("/etc/pam.d/jobsched", "account required pam_deny.so\n")
         os.utime("/etc/passwd")  # drops the cached lookup
         job = s.add("alice", command=["id"])["id"]
-        assert "account of 'alice' may not be used" in not_started(s, "alice", job)
+        assert "PAM denies the account of 'alice'" in not_started(s, "alice", job)
 
 
 if __name__ == "__main__":

@@ -294,7 +294,7 @@ def many_runs_in_strict_leave_no_process_no_descriptor_and_no_file():
         body += [{"command": ["/does/not/exist"], "sandbox": "strict", "cwd": "/"} for i in range(10)]
         s.api("alice").post("/v1/jobs/bulk", {"jobs": body})
         wait_until("all are over", 60, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 85)
-        assert "does not say whose it is" not in s.said(), s.said()
+        assert "its run cannot be identified" not in s.said(), s.said()
         wait_until("nothing is left", 20, lambda: not children_of(s.spawner.pid))
         wait_until("nothing is open", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
 

@@ -101,7 +101,7 @@ def settings_of_the_session_apply_to_the_command():
         assert s.run_job("alice", "sh", "-c", "ulimit -n", limits={"nofile": "99"}) == "99\n"
         job = s.add("alice", command=["true"], limits={"nofile": "400"})["id"]
         run = s.wait_final("alice", job)
-        assert "higher than its user's session allows" in s.attempts("alice", run["id"])[0]["error"], s.attempts("alice", run["id"])
+        assert "higher than the PAM session of its user allows" in s.attempts("alice", run["id"])[0]["error"], s.attempts("alice", run["id"])
         closed(3)
 
 
@@ -133,7 +133,7 @@ def each_end(kind):
         assert s.wait_final("alice", job)["state"] == "cancelled"
         closed(6)
         wait_until("no process is left", 20, lambda: not keepers(s))
-        assert "stranger" not in s.said() and "whose it is" not in s.said(), s.said()
+        assert "stranger" not in s.said() and "cannot be identified" not in s.said(), s.said()
 
 
 @case
@@ -156,7 +156,7 @@ def many_short_runs_lose_no_end_and_leak_nothing():
         jobs += [{"command": ["false"]} for i in range(60)] + [{"command": ["/does/not/exist"]} for i in range(10)]
         s.api("alice").post("/v1/jobs/bulk", {"jobs": jobs})
         wait_until("all are over", 90, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 100)
-        assert "how process" not in s.said() and "whose it is" not in s.said(), s.said()
+        assert "exit status of process" not in s.said() and "cannot be identified" not in s.said(), s.said()
         closed(131)
         wait_until("no process is left", 20, lambda: not children_of(s.spawner.pid))
         wait_until("nothing is open", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
@@ -235,10 +235,10 @@ def a_denied_session_denies_the_start_with_the_reason():
             run = s.wait_final("alice", s.add("alice", command=["touch", "ran"], retries=2)["id"])
             attempts = s.attempts("alice", run["id"])
             assert len(attempts) == times and attempts[0]["outcome"] == "denied" and words in attempts[0]["error"], attempts
-        refused("PAM opens no session for 'alice'", 1)
+        refused("PAM denies a session to 'alice'", 1)
         write("/etc/pam.d/jobsched", "auth required pam_deny.so\naccount required pam_permit.so\n" + MARK)
         before = marks()
-        refused("PAM gives no credentials to 'alice'", 1)
+        refused("PAM denies credentials to 'alice'", 1)
         assert marks() == before and not os.path.exists(s.home("alice") + "/ran")
         write("/etc/pam.d/jobsched", BEGIN + MARK)
         s.run_job("alice", "true")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts a worker's environment together; a later variable of the same name replaces an earlier one. */
+/* Builds the environment of a worker. */
 #include "exec/worker/environment.h"
 #include "core/job/start_plan.h"
 #include "exec/child/user.h"
@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define OWN_MAX 16 /* those that are not of the payload */
+#define OWN_MAX 16 /* variables that do not come from the session or the payload */
 
-static void set(struct environment *v, char *var)
+static void variable_set(struct environment *v, char *var)
 {
 	size_t name = strcspn(var, "=") + 1;
 
@@ -25,7 +25,7 @@ static void set(struct environment *v, char *var)
 static void variable_set_owned(struct environment *v, char *var /* moved */)
 {
 	strv_take(&v->owned, var);
-	set(v, var);
+	variable_set(v, var);
 }
 
 static void user_variables_set(struct environment *v, const struct environment_source *from)
@@ -50,12 +50,12 @@ void environment_build(struct environment *v, const struct environment_source *f
 		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
 	user_variables_set(v, from);
 	for (size_t i = 0; from->session && i < from->session->n; i++)
-		set(v, from->session->v[i]);
+		variable_set(v, from->session->v[i]);
 	if (o->tz && s->part == 0)
 		variable_set_owned(v, xprintf("TZ=%s", o->tz));
 	for (size_t i = 0; i < p->vars_n; i++)
-		set(v, p->vars[i]);
-	if (o->job.data) /* the approved name, whatever the daemon says */
+		variable_set(v, p->vars[i]);
+	if (o->job.data) /* an approved job has its approved name, not the one that the daemon sends */
 		variable_set_owned(v, xprintf("JOBSCHED_NAME=%s", o->name ? o->name : ""));
 	variable_set_owned(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
 	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
@@ -65,7 +65,7 @@ void environment_build(struct environment *v, const struct environment_source *f
 	if (from->artifact)
 		variable_set_owned(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
-		set(v, o->env.v[i]);
+		variable_set(v, o->env.v[i]);
 	variable_set_owned(v, xprintf(CHILD_VAR_RUN "=%" PRId64, s->run));
 	variable_set_owned(v, xprintf(CHILD_VAR_FENCE "=%" PRId64, s->fence));
 	variable_set_owned(v, xprintf(CHILD_VAR_SPAWNER "=%s", from->spawner));

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a worker: from nothing, the user's, his session's, the run's, then the job's own, then who started it. */
+/* The environment of a worker, built from nothing. */
+/*
+ * Later variables replace earlier ones: those of the user, of the PAM session, of the run, of the job, and those that identify the
+ * run.
+ */
 #pragma once
 #include "base/text.h"
 #include "exec/proto/payload.h"
@@ -9,8 +13,8 @@ struct frame_start;
 struct user;
 
 struct environment {
-	struct strv owned;  /* those made here */
-	char **envp;        /* owned array; its texts are borrowed from 'owned' and the payload */
+	struct strv owned;  /* variables that are made here */
+	char **envp;        /* owned array; its texts are borrowed from 'owned', the session and the payload */
 	size_t n;
 };
 
@@ -19,9 +23,9 @@ struct environment_source {
 	const struct payload *payload;
 	const struct frame_start *start;
 	const char *lang;    /* NULL: C.UTF-8 */
-	const char *artifact; /* the directory of it; NULL: none */
+	const char *artifact; /* its directory; NULL: none */
 	const char *spawner; /* its id */
-	const struct strv *session; /* NAME=value of the user's session; NULL: none */
+	const struct strv *session; /* NAME=value of the PAM session; NULL: none */
 };
 void environment_build(struct environment *v, const struct environment_source *from);
 void environment_done(struct environment *v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hides the secrets of one worker, also over a change of our program. */
+/* Masks the secrets of one worker, also across a re-exec. */
 #include "exec/worker/output_filter.h"
 #include "base/buf.h"
 #include "base/io.h"
@@ -55,14 +55,14 @@ void output_filter_release(struct output_filter *v, struct deadlines *all, struc
 		secret_mask_release(v->secret_mask, output_append, out);
 }
 
-/* ---- over a change of our program ---- */
+/* ---- re-exec ---- */
 
 static void add_held(const void *data, size_t len, void *arg)
 {
 	buf_add(arg, data, len);
 }
 
-/* The values as records, then as they are the bytes that wait for what comes next. */
+/* The file has the values as records, then the bytes that are held back. */
 void output_filter_save(struct output_filter *v)
 {
 	AUTO_DONE(buf) all = {};

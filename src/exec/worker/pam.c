@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks PAM for an account, and for a session, without a password and without a conversation. */
+/* Calls PAM without a password and without a conversation. */
 #include "exec/worker/pam.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -11,19 +11,19 @@
 #include <security/pam_appl.h>
 #include <string.h>
 
-/* Nobody is there to answer; what is only told needs no answer. */
+/* Questions fail, because there is no user to answer them. Messages need no answer. */
 static int conversation_refuse(int n, const struct pam_message **messages, struct pam_response **answers, void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < n; i++)
 		if (messages[i]->msg_style != PAM_TEXT_INFO && messages[i]->msg_style != PAM_ERROR_MSG)
 			return PAM_CONV_ERR;
-	*answers = xcalloc((size_t)n, sizeof(**answers)); /* freed by who asked */
+	*answers = xcalloc((size_t)n, sizeof(**answers)); /* freed by PAM */
 	return PAM_SUCCESS;
 }
 
-/* Loaded here, in the process that ends, so that the spawner itself is linked with the C library only. */
-struct pam {
+/* Loaded at run time in these processes, so that the spawner itself is not linked with libpam. */
+struct libpam {
 	__typeof__(pam_start) *start;
 	__typeof__(pam_set_item) *set_item;
 	__typeof__(pam_acct_mgmt) *acct_mgmt;
@@ -35,7 +35,7 @@ struct pam {
 	__typeof__(pam_end) *end;
 };
 
-static bool libpam_load(struct pam *p)
+static bool libpam_load(struct libpam *p)
 {
 	const struct {
 		void **to;
@@ -61,28 +61,28 @@ bool pam_available(void)
 
 bool pam_account_check(const char *name, enum start_failure *why, struct err *e)
 {
-	const struct pam_conv talk = {.conv = conversation_refuse};
+	const struct pam_conv conversation = {.conv = conversation_refuse};
 	pam_handle_t *h = NULL;
-	struct pam p = {};
+	struct libpam p = {};
 	int r;
 
 	*why = START_ACCOUNT_DENIED;
 	if (!libpam_load(&p))
-		return err_set(e, ERR_DENIED, "the account of '%s' cannot be checked: libpam.so.0 is missing", name);
-	r = p.start(PAM_SERVICE_NAME, name, &talk, &h);
+		return err_set(e, ERR_DENIED, "cannot check the account of '%s': libpam.so.0 is missing", name);
+	r = p.start(PAM_SERVICE_NAME, name, &conversation, &h);
 	if (r == PAM_SUCCESS)
 		r = p.set_item(h, PAM_TTY, "jobsched");
 	if (r == PAM_SUCCESS)
 		r = p.acct_mgmt(h, PAM_SILENT);
 	if (r != PAM_SUCCESS)
-		err_set(e, ERR_DENIED, "the account of '%s' may not be used now: %s", name, p.strerror(h, r));
+		err_set(e, ERR_DENIED, "PAM denies the account of '%s': %s", name, p.strerror(h, r));
 	if (h)
 		p.end(h, r);
 	return r == PAM_SUCCESS;
 }
 
 struct pam_session {
-	struct pam pam;
+	struct libpam pam;
 	pam_handle_t *h;
 };
 
@@ -100,17 +100,17 @@ static void pam_environment_add(const struct pam_session *s, struct strv *ret)
 
 bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
 {
-	static const struct pam_conv talk = {.conv = conversation_refuse};
+	static const struct pam_conv conversation = {.conv = conversation_refuse};
 	struct pam_session *s = xcalloc(1, sizeof(*s));
-	const char *what = "gives no credentials to";
+	const char *what = "denies credentials to";
 	bool credentials = false;
 	int r;
 
 	if (!libpam_load(&s->pam)) {
 		free(s);
-		return err_set(e, ERR_DENIED, "there is no session for '%s': libpam.so.0 is missing", name);
+		return err_set(e, ERR_DENIED, "cannot open a session for '%s': libpam.so.0 is missing", name);
 	}
-	r = s->pam.start(PAM_SERVICE_NAME, name, &talk, &s->h);
+	r = s->pam.start(PAM_SERVICE_NAME, name, &conversation, &s->h);
 	if (r == PAM_SUCCESS)
 		r = s->pam.set_item(s->h, PAM_TTY, "jobsched");
 	if (r == PAM_SUCCESS) {
@@ -118,7 +118,7 @@ bool pam_session_open(const char *name, struct pam_session **ret, struct strv *r
 		credentials = r == PAM_SUCCESS;
 	}
 	if (credentials) {
-		what = "opens no session for";
+		what = "denies a session to";
 		r = s->pam.open_session(s->h, PAM_SILENT);
 	}
 	if (r == PAM_SUCCESS) {
@@ -157,14 +157,14 @@ bool pam_available(void)
 bool pam_account_check(const char *name, enum start_failure *why, struct err *e)
 {
 	*why = START_ACCOUNT_DENIED;
-	return err_set(e, ERR_DENIED, "the account of '%s' cannot be checked: built without PAM", name);
+	return err_set(e, ERR_DENIED, "cannot check the account of '%s': built without PAM", name);
 }
 
 bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
 {
 	(void)ret;
 	(void)ret_env;
-	return err_set(e, ERR_DENIED, "there is no session for '%s': built without PAM", name);
+	return err_set(e, ERR_DENIED, "cannot open a session for '%s': built without PAM", name);
 }
 
 bool pam_session_close(struct pam_session *s, struct err *e)

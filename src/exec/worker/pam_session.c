@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session process, from fork to its end. */
+/* The session process: opens the session, creates the worker and closes the session. */
 #include "exec/worker/pam_session.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -32,20 +32,20 @@
 #include <unistd.h>
 
 #define KEPT_MAX (CHILD_EXTRA_FDS_MAX + 16)
-#define ENDS 2 /* of patience: for us and our helpers, then without any choice */
-#define WORKER_END_MS 2000 /* for the worker to die with the spawner */
+#define TIMERS 2 /* the first kills this process and its children; the second follows as SIGKILL */
+#define WORKER_END_MS 2000 /* for the killed worker to exit */
 
 struct session {
 	const struct pam_session_plan *plan;
 	int socket;
 	bool timed;
-	int timers[ENDS];        /* the kernel's numbers of them, when timed */
+	int timers[TIMERS];      /* kernel ids, if timed */
 	int worker;              /* pidfd; -1: none */
 	struct pam_session *account;
 	struct strv env;
 };
 
-/* ---- what a copy of the spawner has that is not for modules ---- */
+/* ---- cleanup of the copy of the spawner before modules run ---- */
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -61,7 +61,7 @@ static void close_fds_except(int *keep, size_t n)
 		unsigned fd = (unsigned)keep[i];
 
 		if (keep[i] < (int)next)
-			continue; /* there is none, or it was kept already */
+			continue; /* -1, a standard descriptor or a duplicate */
 		if (fd > next)
 			close_range(next, fd - 1, 0);
 		next = fd + 1;
@@ -82,7 +82,7 @@ static void close_unneeded_fds(const struct session *s)
 	close_fds_except(keep, n);
 }
 
-/* Whoever stops the service or its terminal does not mean us: the spawner says when. Helpers of modules need the rest. */
+/* Only the spawner ends this process, so signals to the service or terminal are blocked. Helpers of modules need the others. */
 static void detach_from_spawner(void)
 {
 	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -100,7 +100,7 @@ static void detach_from_spawner(void)
 		_exit(1);
 }
 
-/* Helpers that modules wait for would outlive us; such as lead a group go with all of it. System calls only. */
+/* Kills the children too, because helpers of modules would outlive this process. Async-signal-safe. */
 static void on_timeout_signal(int sig)
 {
 	char text[4096];
@@ -112,7 +112,7 @@ static void on_timeout_signal(int sig)
 	for (ssize_t i = 0; i < n; i++) {
 		if (text[i] >= '0' && text[i] <= '9') {
 			pid = pid * 10 + (text[i] - '0');
-		} else if (pid > 0) { /* our child and not reaped, so the number is its own */
+		} else if (pid > 0) { /* an unreaped child, so its pid is not reused */
 			kill(-pid, SIGKILL);
 			kill(pid, SIGKILL);
 			pid = 0;
@@ -121,16 +121,16 @@ static void on_timeout_signal(int sig)
 	kill(getpid(), SIGKILL);
 }
 
-/* The second comes as SIGKILL, because a module may do with any other signal as it likes. */
-static bool timeout_start(struct session *s, usec_t patience)
+/* The second timer sends SIGKILL, because a module can block or replace any other signal. 0: stops the timers. */
+static bool timeout_start(struct session *s, usec_t timeout)
 {
-	const int signals[ENDS] = {SIGRTMAX - 1, SIGKILL};
+	const int signals[TIMERS] = {SIGRTMAX - 1, SIGKILL};
 	const struct sigaction end = {.sa_handler = on_timeout_signal};
 
 	if (sigaction(signals[0], &end, NULL) < 0)
 		return false;
-	for (int i = 0; i < ENDS; i++) {
-		const usec_t after = patience ? patience + i * USEC_SEC : 0;
+	for (int i = 0; i < TIMERS; i++) {
+		const usec_t after = timeout ? timeout + i * USEC_SEC : 0;
 		const struct itimerspec at = {.it_value = {.tv_sec = after / USEC_SEC, .tv_nsec = after % USEC_SEC * 1000}};
 		struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signals[i]};
 
@@ -156,7 +156,7 @@ static bool report_send(const struct session *s, enum start_failure why, const s
 	return send(s->socket, &w, sizeof(w), MSG_NOSIGNAL) == (ssize_t)sizeof(w);
 }
 
-/* Limits that are only ours come before those of the session, which may replace them; the job's own come after both. */
+/* Default limits are set before the session, which may replace them. *ret gets the limits of the job, which are set last. */
 static bool default_limits_apply(const struct child_limits *l, struct child_limits *ret)
 {
 	*ret = *l;
@@ -170,7 +170,7 @@ static bool default_limits_apply(const struct child_limits *l, struct child_limi
 	return true;
 }
 
-static long keyring(void)
+static long session_keyring(void)
 {
 	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0);
 }
@@ -180,7 +180,7 @@ static char *start_note(const struct child_report *m, const struct child_plan *p
 	if (!m->error)
 		return m->cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(m->cwd_error)) : NULL;
 	if (strcmp(child_stage_name(m), "limits") == 0 && m->error == EPERM)
-		return xstrdup("a limit of the job is higher than its user's session allows");
+		return xstrdup("a limit of the job is higher than the PAM session of its user allows");
 	return worker_launch_error(m, p);
 }
 
@@ -225,7 +225,7 @@ static bool worker_create_in_session(struct session *s, const struct child_limit
 	p.limits = limits;
 	p.keyring = has_keyring;
 	p.clone_parent = true;
-	p.cgroup_clone = false; /* a module may have put us into a group from which births do not work */
+	p.cgroup_clone = false; /* a module may have moved this process to a group from which CLONE_INTO_CGROUP fails */
 	p.setup_timeout = PAM_SESSION_TIMEOUT;
 	return worker_create(s, &p);
 }
@@ -245,8 +245,8 @@ static void wait_for_spawner(const struct session *s)
 		;
 }
 
-/* It is dead when the spawner says that it is the end, and dies when the spawner does; either way it goes first. */
-static void end_worker(const struct session *s)
+/* The worker has usually exited. It must not outlive its session, so it is killed if it has not. */
+static void worker_kill(const struct session *s)
 {
 	if (s->worker < 0)
 		return;
@@ -254,14 +254,14 @@ static void end_worker(const struct session *s)
 	poll(&(struct pollfd){.fd = s->worker, .events = POLLIN}, 1, WORKER_END_MS);
 }
 
-static void close_session(struct session *s)
+static void session_close(struct session *s)
 {
 	struct err e = {};
 	char byte = 0;
 
 	timeout_start(s, PAM_SESSION_TIMEOUT);
 	if (!pam_session_close(s->account, &e))
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = s->plan->run}, "the session of run %" PRId64 " was not closed well: %s",
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = s->plan->run}, "could not close the PAM session of run %" PRId64 ": %s",
 			s->plan->run, e.msg);
 	send(s->socket, &byte, 1, MSG_NOSIGNAL);
 }
@@ -275,23 +275,23 @@ static void session_main(struct session *s)
 	detach_from_spawner();
 	close_unneeded_fds(s);
 	if (!default_limits_apply(s->plan->child->limits, &limits) || !timeout_start(s, PAM_SESSION_TIMEOUT)) {
-		report_send(s, START_TRANSIENT, NULL, 0, "could not prepare a process for its session");
+		report_send(s, START_TRANSIENT, NULL, 0, "could not prepare the process of its PAM session");
 		return;
 	}
-	keys = keyring();
+	keys = session_keyring();
 	if (!pam_session_open(s->plan->environ->user->name, &s->account, &s->env, &e)) {
 		report_send(s, START_ACCOUNT_DENIED, NULL, 0, e.msg);
 		return;
 	}
 	timeout_start(s, 0);
-	if (!spawner_is_gone(s) && worker_create_in_session(s, &limits, keyring() != keys)) {
+	if (!spawner_is_gone(s) && worker_create_in_session(s, &limits, session_keyring() != keys)) {
 		int keep[] = {s->socket, s->worker};
 
 		close_fds_except(keep, ELEMENTS(keep));
 		wait_for_spawner(s);
 	}
-	end_worker(s);
-	close_session(s);
+	worker_kill(s);
+	session_close(s);
 }
 
 int pam_session_fork(const struct pam_session_plan *p, pid_t *ret_pid, int *ret_socket)

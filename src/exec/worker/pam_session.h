@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that has the PAM session of one run. It is root's, opens the session, makes the worker, and closes the session. */
+/* The process that holds the PAM session of one run: runs as root, opens the session, creates the worker, closes the session. */
 /*
- * The worker is made by it, so that it inherits what the session is (limits, login uid, keyring, namespaces), but as a child
- * of the spawner, like any other: signals, accounting, the end and the spawner's death are no matter of this process. It has
- * a copy of the spawner's memory, nothing of its descriptors but what the worker needs, and a socket: it says what
- * became of the start there, and when the spawner has nothing more to say, or is gone, it closes the session.
+ * The process creates the worker, so that the worker inherits the session (limits, login uid, keyring, namespaces). The worker is
+ * a child of the spawner like any other, so signals, accounting and its end do not involve this process. The process has a copy
+ * of the spawner's memory, and of its descriptors only those that the worker needs. It reports the result of the start through a
+ * socket, and closes the session when the spawner shuts that socket down or exits.
  */
 #pragma once
 #include "base/clock.h"
@@ -15,23 +15,23 @@
 
 struct environment_source;
 
-#define PAM_SESSION_TIMEOUT (10 * USEC_SEC) /* for modules to open it, and to close it; the process is killed then */
+#define PAM_SESSION_TIMEOUT (10 * USEC_SEC) /* for opening and for closing the session; after that the process is killed */
 #define PAM_SESSION_TEXT_MAX 256
 #define PAM_SESSION_MAGIC UINT32_C(0x7373656a) /* "jess" */
 #define PAM_SESSION_STARTED (-1)
 
-/* What it says first; a byte follows when the session is closed. */
+/* The first packet from the process. A packet of one byte follows when the session is closed. */
 struct pam_session_report {
 	uint32_t magic;
 	int32_t failure;             /* enum start_failure; or PAM_SESSION_STARTED */
 	int64_t started_at;          /* realtime */
-	struct child_report made;      /* pid 0: none was */
-	char text[PAM_SESSION_TEXT_MAX]; /* the reason, or something to be noted */
+	struct child_report made;    /* pid 0: no process was created */
+	char text[PAM_SESSION_TEXT_MAX]; /* the error, or a note about the start */
 };
 
 struct pam_session_plan {
 	int64_t run;
-	const struct child_plan *child;        /* without an environment */
-	const struct environment_source *environ;  /* which is made from this and the session's */
+	const struct child_plan *child;        /* its environment is not used */
+	const struct environment_source *environ;  /* combined with the variables of the session */
 };
 int pam_session_fork(const struct pam_session_plan *p, pid_t *ret_pid, int *ret_socket); /* 0, or -errno */

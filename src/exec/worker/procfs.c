@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads environments and lists of children; kills by pidfd what an earlier spawner left. */
+/* Reads environments and children in /proc; kills processes of an earlier spawner. */
 #include "exec/worker/procfs.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -21,7 +21,7 @@
 #define ENVIRON_MAX (8 << 20)
 #define SWEEP_LIMIT (10 * USEC_SEC)
 
-/* The value of the last variable of that name; NULL: none. 'env' ends with a NUL after its last one. */
+/* The value of the last variable of that name; NULL: none. */
 static const char *find_variable(const struct buf *env, const char *name)
 {
 	size_t len = strlen(name);
@@ -106,8 +106,8 @@ int procfs_children(int fd, struct buf *text, pid_t **ret, size_t *ret_n, size_t
 }
 
 /*
- * The descriptor is taken before the environment is read: if the number has passed to somebody else in between,
- * the signal goes to the one that is gone, which harms nobody.
+ * The pidfd is opened before the environment is read. If the pid is reused in between, the environment is that of the new
+ * process, but the signal goes to the old one, which has exited.
  */
 static int pidfd_if_owned(pid_t pid, const char *spawner)
 {
@@ -121,7 +121,7 @@ static int pidfd_if_owned(pid_t pid, const char *spawner)
 	return id && strcmp(id, spawner) == 0 ? STEAL_FD(pidfd) : -1;
 }
 
-/* Kills what is there now. Returns how many were found; *left counts those that did not go in time. */
+/* Kills the processes that exist now. Returns how many were found; *left: how many did not exit in time. */
 static int kill_all_once(const char *spawner, usec_t until, int *left)
 {
 	DIR *proc = opendir("/proc");
@@ -138,11 +138,11 @@ static int kill_all_once(const char *spawner, usec_t until, int *left)
 			continue;
 		found++;
 		if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-			log_warning("could not end process %d of an earlier spawner: %s", (int)pid, strerror(errno));
+			log_warning("could not kill process %d of an earlier spawner: %s", (int)pid, strerror(errno));
 		wait = until - clock_boot(&clock_system);
 		if (poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1,
 			    wait > 0 ? (int)(wait / USEC_MSEC) + 1 : 0) == 0) {
-			log_warning("process %d of an earlier spawner does not go away", (int)pid);
+			log_warning("process %d of an earlier spawner did not exit after SIGKILL", (int)pid);
 			++*left;
 		}
 	}
@@ -156,7 +156,7 @@ int procfs_kill_all(const char *spawner)
 	usec_t until = clock_boot(&clock_system) + SWEEP_LIMIT;
 	int all = 0, found, left;
 
-	/* again until none is found: the killed may have started others meanwhile */
+	/* repeated until none is found: the killed processes may have started others */
 	do {
 		found = kill_all_once(spawner, until, &left);
 		all += found - left;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds processes of ours that are not our direct workers, by what /proc says of them. */
+/* Finds the processes of a spawner through /proc. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,15 +9,15 @@
 struct buf;
 struct err;
 
-/* The worker a process belongs to. False: not of this spawner, or it does not say. */
+/* The run of a process, from its environment. False: not of this spawner, or not known. */
 bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret_fence);
 
-/* Our children, adopted ones too. */
+/* All children of the calling process, including reparented ones. */
 int procfs_children_open(void); /* a descriptor, or -errno */
 int procfs_children(int fd, struct buf *text /* reused */, pid_t **ret /* reused */, size_t *ret_n, size_t *cap);
 
 /*
- * Kills every process that carries this spawner's id and waits until they are gone. Returns how many there were,
- * -1 when some would not go within ten seconds or may not be killed by us.
+ * Kills every process that has this spawner's id in its environment and waits until all have exited. Returns their number; -1:
+ * some did not exit within ten seconds, or could not be killed.
  */
 int procfs_kill_all(const char *spawner);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One automaton finds all values at once (Aho and Corasick); what it may still be in the middle of is held back. */
+/* Finds all secret values with an Aho-Corasick automaton. Bytes of an incomplete match are held back. */
 #include "exec/worker/secret_mask.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -7,23 +7,23 @@
 #include <string.h>
 
 #define BASE64_LINE 76  /* as base64(1) and mail write it */
-#define SLICE (64 << 10)
+#define CHUNK (64 << 10)
 
-/* A state is a beginning of a value: the longest one that the output so far ends with. 0: none. */
+/* A state is a prefix of a value: the longest prefix that is a suffix of the output so far. 0: the empty prefix. */
 struct reexec_state {
 	uint32_t parent, fail;
-	uint32_t depth; /* bytes of that beginning */
-	uint32_t hit;   /* bytes of the longest value that ends here; 0: none does */
+	uint32_t depth; /* bytes of the prefix */
+	uint32_t hit;   /* bytes of the longest value that ends here; 0: none */
 	unsigned char byte;
 };
 
 struct edge {
-	uint32_t from, to; /* 'to' 0: the place is free */
+	uint32_t from, to; /* to 0: free slot of the hash table */
 };
 
-struct stretch {
+struct range {
 	int64_t start, end;
-	bool joined; /* goes on from what was hidden right before */
+	bool joined; /* continues the masked range before it */
 };
 
 struct secret_mask {
@@ -32,16 +32,16 @@ struct secret_mask {
 	struct edge *edges;
 	uint32_t edges_cap;  /* a power of two */
 	uint32_t first[256]; /* the edges of state 0 */
-	uint32_t half;       /* bytes that are not shown of a beginning, however long it takes */
+	uint32_t half;       /* a prefix of at least this many bytes is never passed on unmasked */
 
 	uint32_t at;         /* the state now */
-	struct buf held;     /* from 'taken' on: the bytes [base, pos) of the output */
+	struct buf held;     /* from 'taken' on: bytes [base, pos) of the output */
 	size_t taken;
 	int64_t base, pos;
-	struct stretch *hidden; /* [hidden_from, hidden_n): in order, apart from each other */
+	struct range *hidden; /* elements [hidden_from, hidden_n): sorted, disjoint */
 	size_t hidden_from, hidden_n, hidden_cap;
-	bool starred;        /* MASK_TEXT was written for the first of these */
-	bool tail_hidden;    /* the byte before 'base' was hidden */
+	bool starred;        /* MASK_TEXT was written for the first range */
+	bool tail_hidden;    /* the byte before 'base' was masked */
 };
 
 /* ---- the automaton ---- */
@@ -96,7 +96,7 @@ static void pattern_add(struct secret_mask *m, const char *p, size_t len)
 		m->half = (uint32_t)(len + 1) / 2;
 }
 
-/* Where to go on when a byte does not fit: known for the shorter beginnings first. */
+/* Computes the failure links, shorter prefixes first. */
 static void link_states(struct secret_mask *m)
 {
 	uint32_t *order = xcalloc(m->n, sizeof(*order)), *begin = xcalloc(m->n + 1, sizeof(*begin));
@@ -118,7 +118,7 @@ static void link_states(struct secret_mask *m)
 	free(begin);
 }
 
-/* ---- what is hidden of a value ---- */
+/* ---- the masked forms of a value ---- */
 
 static size_t without_line_ends(const char *p, size_t len)
 {
@@ -127,7 +127,7 @@ static size_t without_line_ends(const char *p, size_t len)
 	return len;
 }
 
-static bool blank(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
@@ -139,9 +139,9 @@ static void lines_add(struct secret_mask *m, const char *p, size_t len)
 
 		stop = stop ? stop : end;
 		next = stop + 1;
-		while (p < stop && blank(*p))
+		while (p < stop && is_blank(*p))
 			p++;
-		while (p < stop && blank(stop[-1]))
+		while (p < stop && is_blank(stop[-1]))
 			stop--;
 		if (stop - p >= MASK_LINE_MIN)
 			pattern_add(m, p, (size_t)(stop - p));
@@ -149,9 +149,9 @@ static void lines_add(struct secret_mask *m, const char *p, size_t len)
 }
 
 /*
- * Adds the last characters of a base64 form, after 'before'. Bits of the byte that follows the value in the encoded data,
- * an end of line for example, can be part of the last character, so every value of these bits is added. The characters
- * after it depend on following data only.
+ * Adds the last characters of a base64 form, after 'before'. The last character can contain bits of the byte that follows the
+ * value in the encoded data, for example of a line end, so every value of these bits is added. Later characters depend on the
+ * following data only.
  */
 static void base64_tail_add(struct secret_mask *m, const char *before, const char *tail)
 {
@@ -169,7 +169,7 @@ static void base64_tail_add(struct secret_mask *m, const char *before, const cha
 	explicit_bzero(text, len);
 }
 
-/* In one piece and in lines: lines are found one by one. A short last line is found together with the line before it. */
+/* Each line of 76 characters is a pattern. A short last line is matched together with the line before it. */
 static void base64_add(struct secret_mask *m, const char *p, size_t len)
 {
 	static const char *const ends[] = {"", "\n", "\r\n"};
@@ -200,7 +200,7 @@ struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size
 
 	for (size_t i = 0; i < n; i++)
 		bytes += values[i].len;
-	/* the value, its lines, its base64 form; that has at most 3 tails of up to 16 forms, 2 paddings and a line end each */
+	/* the value, its lines and its base64 form, which has at most 3 tails with up to 16 forms, 2 paddings and a line end each */
 	m->cap = (uint32_t)(bytes * 2 + bytes / 3 * 4 + n * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) + 1);
 	m->half = MASK_MIN;
 	m->n = 1;
@@ -241,17 +241,17 @@ void secret_mask_free(struct secret_mask *m)
 
 /* ---- the stream ---- */
 
-/* Ends never go back, so only the last ones can touch the new one. */
-static void hide(struct secret_mask *m, int64_t start, int64_t end)
+/* The ends of ranges never decrease, so only the last ranges can overlap the new one. */
+static void range_hide(struct secret_mask *m, int64_t start, int64_t end)
 {
-	struct stretch new = {.start = start, .end = end};
+	struct range new = {.start = start, .end = end};
 
 	if (start < m->base) {
 		new.start = m->base;
 		new.joined = m->tail_hidden;
 	}
 	while (m->hidden_n > m->hidden_from && m->hidden[m->hidden_n - 1].end > new.start) {
-		const struct stretch *last = &m->hidden[--m->hidden_n];
+		const struct range *last = &m->hidden[--m->hidden_n];
 
 		if (last->start <= new.start) {
 			new.start = last->start;
@@ -267,7 +267,7 @@ static void hide(struct secret_mask *m, int64_t start, int64_t end)
 	m->hidden[m->hidden_n++] = new;
 }
 
-static void take(struct secret_mask *m, int64_t n)
+static void held_consume(struct secret_mask *m, int64_t n)
 {
 	m->base += n;
 	m->taken += (size_t)n;
@@ -275,7 +275,7 @@ static void take(struct secret_mask *m, int64_t n)
 
 static void emit_hidden(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, void *arg)
 {
-	const struct stretch *h = &m->hidden[m->hidden_from];
+	const struct range *h = &m->hidden[m->hidden_from];
 	int64_t end = h->end < limit ? h->end : limit;
 
 	if (!m->starred && !h->joined)
@@ -284,13 +284,13 @@ static void emit_hidden(struct secret_mask *m, int64_t limit, secret_mask_out_fn
 	m->tail_hidden = true;
 	if (end == h->end)
 		m->hidden_from++;
-	take(m, end - m->base);
+	held_consume(m, end - m->base);
 }
 
 static void emit(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, void *arg)
 {
 	while (m->base < limit) {
-		const struct stretch *h = m->hidden_from < m->hidden_n ? &m->hidden[m->hidden_from] : NULL;
+		const struct range *h = m->hidden_from < m->hidden_n ? &m->hidden[m->hidden_from] : NULL;
 		int64_t end = h && h->start < limit ? h->start : limit;
 
 		if (h && h->start <= m->base) {
@@ -299,23 +299,23 @@ static void emit(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, 
 		}
 		out(m->held.data + m->taken, (size_t)(end - m->base), arg);
 		m->tail_hidden = false;
-		take(m, end - m->base);
+		held_consume(m, end - m->base);
 	}
-	if (m->taken && m->taken * 2 >= m->held.len) { /* seldom enough to cost nothing per byte */
+	if (m->taken && m->taken * 2 >= m->held.len) { /* amortized: constant time per byte */
 		memmove(m->held.data, m->held.data + m->taken, m->held.len - m->taken);
 		m->held.len -= m->taken;
 		m->taken = 0;
 	}
 }
 
-static void slice(struct secret_mask *m, const unsigned char *p, size_t len, secret_mask_out_fn *out, void *arg)
+static void chunk_write(struct secret_mask *m, const unsigned char *p, size_t len, secret_mask_out_fn *out, void *arg)
 {
 	buf_add(&m->held, p, len);
 	for (size_t i = 0; i < len; i++) {
 		m->at = automaton_step(m, m->at, p[i]);
 		m->pos++;
 		if (m->states[m->at].hit)
-			hide(m, m->pos - m->states[m->at].hit, m->pos);
+			range_hide(m, m->pos - m->states[m->at].hit, m->pos);
 	}
 	emit(m, m->pos - m->states[m->at].depth, out, arg);
 }
@@ -325,8 +325,8 @@ void secret_mask_write(struct secret_mask *m, const void *data, size_t len, secr
 	const unsigned char *p = data;
 
 	for (size_t n; len; p += n, len -= n) {
-		n = len < SLICE ? len : SLICE;
-		slice(m, p, n, out, arg);
+		n = len < CHUNK ? len : CHUNK;
+		chunk_write(m, p, n, out, arg);
 	}
 }
 
@@ -346,6 +346,6 @@ void secret_mask_release(struct secret_mask *m, secret_mask_out_fn *out, void *a
 	uint32_t depth = m->states[m->at].depth;
 
 	if (depth >= m->half && secret_mask_holds(m))
-		hide(m, m->pos - depth, m->pos);
+		range_hide(m, m->pos - depth, m->pos);
 	emit(m, m->pos, out, arg);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets as values: between processes, and as files in memory. */
+/* Encodes, parses and erases secrets; creates memory files for them. */
 #include "exec/worker/secrets.h"
 #include "base/buf.h"
 #include "base/io.h"
@@ -71,7 +71,7 @@ struct secret_mask *secrets_mask(const struct secrets *s)
 	return secret_mask_new(values, s->n);
 }
 
-/* Whoever has the descriptor can read it; by its path only its owner opens it. */
+/* A process that has the descriptor can read it. Through /proc/PID/fd only the owner can open it. */
 static int secret_memfd(const struct blob *value, const struct user *owner)
 {
 	AUTO_FD fd = memfd_create("jobsched-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);

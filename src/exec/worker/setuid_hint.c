@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for set-user-ID and set-group-ID programs among the words of a command. */
+/* Searches the words of a command for set-user-ID and set-group-ID programs. */
 #include "exec/worker/setuid_hint.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define WORDS_MAX 32 /* looked at: each costs a few microseconds, and only after a failure */
+#define WORDS_MAX 32 /* each takes a few microseconds, and only after a failure */
 #define NAME_LEN 64
-#define BETWEEN " \t\n;|&()<>`$\"'{}=!" /* what separates the words of a script */
+#define BETWEEN " \t\n;|&()<>`$\"'{}=!" /* separators of the words of a script */
 
-/* Root's own directories: the spawner enters no path of a user, and none that may be a file system of its own. */
-static const char *const places[] = {"/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"};
+/* Directories of root. The spawner opens no path of a user, which could be a file system that does not answer. */
+static const char *const directories[] = {"/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"};
 
 char *setuid_hint_words(char *const argv[])
 {
@@ -27,7 +27,7 @@ char *setuid_hint_words(char *const argv[])
 	return buf_steal(&b);
 }
 
-static bool raises(const char *path, const char **ret_what)
+static bool file_is_setuid(const char *path, const char **ret_what)
 {
 	struct stat st;
 
@@ -37,18 +37,18 @@ static bool raises(const char *path, const char **ret_what)
 	return st.st_mode & (S_ISUID | S_ISGID);
 }
 
-/* A word without a slash is looked for in all places, one with a slash must be a file of one of them. */
-static bool word_raises(const char *word, const char **ret_what)
+/* A word without a slash is searched in all directories. A path must be a file in one of them. */
+static bool word_is_setuid(const char *word, const char **ret_what)
 {
 	char path[NAME_LEN + 16];
 
-	for (size_t i = 0; i < ELEMENTS(places); i++) {
-		const char *name = text_starts(word, places[i]) ? word + strlen(places[i]) : word;
+	for (size_t i = 0; i < ELEMENTS(directories); i++) {
+		const char *name = text_starts(word, directories[i]) ? word + strlen(directories[i]) : word;
 
 		if ((name == word && word[0] == '/') || strchr(name, '/'))
 			continue;
-		snprintf(path, sizeof(path), "%s%s", places[i], name);
-		if (raises(path, ret_what))
+		snprintf(path, sizeof(path), "%s%s", directories[i], name);
+		if (file_is_setuid(path, ret_what))
 			return true;
 	}
 	return false;
@@ -66,7 +66,7 @@ char *setuid_hint(const char *words, const char *profile)
 		if (!len)
 			return NULL;
 		snprintf(word, sizeof(word), "%.*s", (int)len, words);
-		if (len < sizeof(word) && word[0] != '-' && word_raises(word, &what))
+		if (len < sizeof(word) && word[0] != '-' && word_is_setuid(word, &what))
 			return xprintf("'%s' is a %s program, which gets no privileges under the sandbox profile '%s'; if it needs them, "
 				"use --sandbox compat", word, what, profile);
 		words += len;

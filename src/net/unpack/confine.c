@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#define MEMORY_MAX ((rlim_t)512 << 20) /* xz archives may ask for a dictionary of up to 4 GiB */
-#define FILES_MAX 64                   /* a path has up to 32 directories, opened one after another */
+#define MEMORY_MAX ((rlim_t)512 << 20) /* xz archives may require a dictionary of up to 4 GiB */
+#define FILES_MAX 64                   /* a path has up to 32 directories, which are opened one after another */
 
 static bool limit_resources(struct err *e)
 {
@@ -22,7 +22,7 @@ static bool limit_resources(struct err *e)
 		rlim_t max;
 	} limits[] = {
 		{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, FILES_MAX},
-#ifndef __SANITIZE_ADDRESS__ /* its shadow memory is larger than any limit */
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory exceeds any limit */
 		{RLIMIT_AS, MEMORY_MAX},
 #endif
 	};
@@ -33,7 +33,7 @@ static bool limit_resources(struct err *e)
 	return true;
 }
 
-/* Kernels without Landlock, and its first version, which forbids links between directories, are left to seccomp alone. */
+/* Landlock version 1 forbids links between directories. Without version 2 only seccomp applies. */
 static bool limit_files(int tree, struct err *e)
 {
 	const uint64_t all = (LANDLOCK_ACCESS_FS_REFER << 1) - 1; /* every right of version 2 */
@@ -50,7 +50,7 @@ static bool limit_files(int tree, struct err *e)
 	return true;
 }
 
-/* The system calls for reading an archive and writing a tree. No call makes a socket, a process or another program. */
+/* Allows the system calls for reading an archive and writing a tree. None creates a socket or process, or calls exec(). */
 static bool limit_calls(struct err *e)
 {
 	static const int allowed[] = {

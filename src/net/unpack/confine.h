@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes network, other files and most system calls from a child that reads data of strangers. */
+/* Confines a child that reads untrusted data: no network, no other files, few system calls. */
 #pragma once
 #include <stdbool.h>
 
 struct err;
 
-/* Afterwards the process can use its open descriptors and the files below 'tree' (-1: none), and nothing else. */
+/* Afterwards the process can only use its open descriptors and files below 'tree' (-1: none). */
 bool confine_child(int tree, struct err *e);

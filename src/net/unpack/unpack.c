@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads archives with libarchive and writes the tree itself, one path component at a time, without following links. */
+/* Reads archives with libarchive; writes the tree one path component at a time, without following links. */
 #include "net/unpack/unpack.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #define BLOCK (64 << 10)
-#define ENTRY_COST 4096 /* of the smallest file on the disk */
+#define ENTRY_COST 4096 /* disk space of the smallest file */
 #define PATH_LIMIT 4095
 
 struct unpacking {
@@ -26,7 +26,7 @@ struct unpacking {
 
 /* ---- paths ---- */
 
-/* Its components; no way up, none out. */
+/* Splits a path into components. Absolute paths and '..' are refused. */
 static bool path_split(const char *path, struct strv *ret, struct err *e)
 {
 	if (path[0] == '/' || strlen(path) > PATH_LIMIT)
@@ -35,7 +35,7 @@ static bool path_split(const char *path, struct strv *ret, struct err *e)
 		size_t n = strcspn(path, "/");
 
 		if (n == 2 && path[0] == '.' && path[1] == '.')
-			return err_set(e, ERR_INVALID, "a path in it leads out of it with '..'");
+			return err_set(e, ERR_INVALID, "a path in it leads out of the archive with '..'");
 		if (n > NAME_MAX)
 			return err_set(e, ERR_INVALID, "'%.100s' in it is too long", path);
 		if (n && !(n == 1 && path[0] == '.'))
@@ -47,7 +47,7 @@ static bool path_split(const char *path, struct strv *ret, struct err *e)
 	return true;
 }
 
-/* The directory above the last component, made if so wanted; -1 with the reason. */
+/* Opens the directory above the last component, with 'make' creating directories; -1: see *e. */
 static int parent_open(int tree, const struct strv *path, bool make, struct err *e)
 {
 	int at = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,8 +66,8 @@ static int parent_open(int tree, const struct strv *path, bool make, struct err 
 }
 
 /*
- * Up as often as there are directories above it, then only down: however links lead to each other, each step ends
- * inside the tree.
+ * A target may begin with as many '..' as there are directories above the link, and then only descend. So every component of a
+ * chain of links stays inside the tree.
  */
 static bool target_inside(const char *target, size_t depth)
 {
@@ -148,8 +148,8 @@ static bool content_write(struct unpacking *u, int fd, struct err *e)
 }
 
 /*
- * A hard link or a directory may have a body, which libarchive would decompress when it looks for the next entry. The body
- * counts against the limit although nothing is written.
+ * A hard link or a directory may have a body, which libarchive would decompress when it searches the next entry. The body counts
+ * against the limit although it is not written.
  */
 static bool skip_content(struct unpacking *u, struct archive_entry *entry, struct err *e)
 {
@@ -181,13 +181,13 @@ static bool file_write(struct unpacking *u, struct archive_entry *entry, int dir
 
 	if (size < 0 || u->bytes + size > u->p->limit)
 		return limit_exceeded(u, e);
-	unlinkat(dir, name, 0); /* of several the last one counts, as with tar */
+	unlinkat(dir, name, 0); /* the last of several entries with one name is kept, as with tar */
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_errno(e, errno, "could not unpack '%.100s'", name);
 	if (!content_write(u, fd, e))
 		return false;
-	if (fchmod(fd, mode) < 0) /* what the job gets is not decided by the archive: no setuid, nothing writable */
+	if (fchmod(fd, mode) < 0) /* set-user-ID bits and write permission of the archive are ignored */
 		return err_errno(e, errno, "could not unpack '%.100s'", name);
 	return true;
 }
@@ -200,7 +200,7 @@ static bool hard_link_write(struct unpacking *u, const char *to, int dir, const 
 	if (!path_split(to, &path, e))
 		return false;
 	if (!path.n)
-		return err_set(e, ERR_INVALID, "a link in it leads nowhere");
+		return err_set(e, ERR_INVALID, "a link in it has no target");
 	from = parent_open(u->p->tree, &path, false, e);
 	if (from < 0)
 		return false;
@@ -228,13 +228,13 @@ static bool entry_write(struct unpacking *u, struct archive_entry *entry, int di
 	case AE_IFLNK:
 		target = archive_entry_symlink(entry);
 		if (!target || !target_inside(target, path->n - 1))
-			return err_set(e, ERR_INVALID, "the link '%.100s' in it leads out of it", name);
+			return err_set(e, ERR_INVALID, "the link '%.100s' in it leads out of the archive", name);
 		unlinkat(dir, name, 0);
 		if (symlinkat(target, dir, name) < 0)
 			return err_errno(e, errno, "could not unpack the link '%.100s'", name);
 		return true;
 	default:
-		return err_set(e, ERR_INVALID, "'%.100s' in it is neither a file, a directory nor a link", name);
+		return err_set(e, ERR_INVALID, "'%.100s' in it is not a file, directory or link", name);
 	}
 }
 
@@ -263,9 +263,9 @@ static bool entry_unpack(struct unpacking *u, struct archive_entry *entry, struc
 	return dir >= 0 && entry_write(u, entry, dir, &path, e);
 }
 
-/* ---- the whole ---- */
+/* ---- archives ---- */
 
-/* False: no tar. Filters that libarchive has outside programs for are not asked. */
+/* False: not a tar archive. Filters for which libarchive runs external programs are not enabled. */
 static bool open_tar(struct unpacking *u, struct archive_entry **ret)
 {
 	u->in = archive_read_new();
@@ -330,7 +330,7 @@ static bool is_self(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Directories were ours to write while they were filled. */
+/* Directories were writable while they were filled. */
 static bool directories_make_read_only(int dir, const char *name, struct err *e)
 {
 	DIR *d = dir_open(dir, name);
