@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jobschedd: reads options and configuration, then runs the engine. */
+/* The jobschedd program: options, configuration, start of the engine. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"

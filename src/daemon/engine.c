@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event loop callbacks, signals and shutdown of the engine. */
+/* Runs the engine's loop: one alarm for all parts, signals, shutdown. */
 #include "daemon/engine.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -110,19 +110,19 @@ static void set_alarm(struct engine *g, usec_t at)
 static void engine_pump(struct engine *g)
 {
 	bool trusted = cluster_trusted(g->cluster);
-	struct clock_guard_verdict word = trusted ? clock_guard_pump(g->clock_guard) : (struct clock_guard_verdict){.again = USEC_NEVER};
-	usec_t at = word.claim ? pause_timer_pump(g->pause_timer) : USEC_NEVER;
+	struct clock_guard_verdict verdict = trusted ? clock_guard_pump(g->clock_guard) : (struct clock_guard_verdict){.again = USEC_NEVER};
+	usec_t at = verdict.claim ? pause_timer_pump(g->pause_timer) : USEC_NEVER;
 	usec_t notice = notifier_pump(g->notifier);
 
-	if (word.claim)
+	if (verdict.claim)
 		at = earlier_of(at, expiry_pump(g->expiry));
-	if (word.plan)
+	if (verdict.plan)
 		at = earlier_of(at, planner_pump(g->planner));
-	if (word.claim)
+	if (verdict.claim)
 		at = earlier_of(at, claim_pump(g));
 	if (trusted)
 		clock_guard_set_alarm(g->clock_guard, at);
-	set_alarm(g, earlier_of(earlier_of(at, notice), word.again));
+	set_alarm(g, earlier_of(earlier_of(at, notice), verdict.again));
 }
 
 void engine_on_wake(const struct batch_wake *w, void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options and entry point of the engine, which connects the parts of the daemon. */
+/* Entry point of the engine, which connects the parts of the daemon. */
 #pragma once
 #include "base/auto.h"
 #include "base/paths.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks the SQLite file against a second daemon and publishes the socket of this one. */
+/* Makes this daemon the only one that uses the SQLite file. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -57,7 +57,10 @@ static char *published_line(const struct engine *g)
 	return xprintf("%s\n", socket);
 }
 
-/* The same as after kill -9: uncommitted work was not acknowledged, and the WAL stays for the next daemon. */
+/*
+ * The same as after kill -9: uncommitted work was not acknowledged, and the WAL stays for the next
+ * daemon.
+ */
 static void on_missing(void *arg)
 {
 	const struct engine *g = arg;

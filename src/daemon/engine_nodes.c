@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects the engine to the cluster, the store watch and the output relays. */
+/* Connects the engine to the other nodes of its store. */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -64,7 +64,10 @@ void engine_on_opened(int64_t others, void *arg)
 		peer_wakeup_send(g->peer_wakeup);
 }
 
-/* Called before the node is registered. A later daemon that gets the lock then knows that the daemon of this spawner has ended. */
+/*
+ * Called before the node is registered. A later daemon that gets the lock then knows that the
+ * daemon of this spawner has ended.
+ */
 void engine_on_spawner(const char *spawner, void *arg)
 {
 	const struct engine *g = arg;

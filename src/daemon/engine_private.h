@@ -25,7 +25,7 @@ struct engine {
 	char *term_file;
 	struct store_thread *leases; /* PostgreSQL: a writer for renewals only, so that they do not wait behind a batch; NULL: 'store' */
 	struct cluster *cluster;
-	bool taken_over, looked; /* runs of earlier daemons are taken over; the first look at the store is complete */
+	bool taken_over, looked; /* runs of earlier daemons are taken over; the first OP_LOOK is complete */
 	struct peer_wakeup *peer_wakeup;       /* NULL: PostgreSQL, whose nodes are on several hosts */
 	struct store_watcher *store_watcher; /* NULL: this node has been the only one so far */
 	struct store_outage *store_outage;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads machine ID, boot ID and labels of this node. */
+/* Identity of this node: machine ID, boot ID, labels. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and destroys the parts of the engine in order. */
+/* Creates the parts of the engine in order; frees them at the end. */
 #include "base/err.h"
 #include "base/log.h"
 #include "daemon/loop/alarm.h"
@@ -85,7 +85,10 @@ void engine_serve(struct engine *g)
 	sd_notify(0, "READY=1\nSTATUS=ready");
 }
 
-/* The API starts when the runs are taken over and the segments are known, so that a job is planned as soon as it is submitted. */
+/*
+ * The API starts when the runs are taken over and the segments are known, so that a job is planned
+ * as soon as it is submitted.
+ */
 static void on_ready(void *arg)
 {
 	struct engine *g = arg;
@@ -174,15 +177,18 @@ static bool start_retention(struct engine *g, struct err *e)
 
 /* ---- start and end ---- */
 
-/* Typical errors in a unit without network access. The messages themselves do not mention the unit. */
+/*
+ * Typical errors in a unit without network access. The messages themselves do not mention the unit.
+ */
 static bool lacks_network(const struct engine *g, const struct err *why)
 {
 	return !g->o.user_mode && (strstr(why->msg, "Address family not supported") || strstr(why->msg, "could not translate host name"));
 }
 
 /*
- * Waits for a store that cannot be reached. The daemon reports itself ready meanwhile and answers clients with the reason, so
- * that the unit does not fail when a machine boots before its database server. False without an error: told to stop.
+ * Waits for a store that cannot be reached. The daemon reports itself ready meanwhile and answers
+ * clients with the reason, so that the unit does not fail when a machine boots before its database
+ * server. False without an error: told to stop.
  */
 static bool open_store(struct engine *g, const struct store_thread_options *o, struct err *e)
 {
@@ -254,7 +260,10 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 	return true;
 }
 
-/* Opens the store. Signals are blocked before the first thread starts, and the socket accepts clients meanwhile. */
+/*
+ * Opens the store. Signals are blocked before the first thread starts, and the socket accepts
+ * clients meanwhile.
+ */
 static bool start_store(struct engine *g, struct err *e)
 {
 	const struct paths *p = g->o.paths;

@@ -38,7 +38,9 @@ static int restore_exit_status(enum err_kind kind)
 	}
 }
 
-/* Opened with the privileges of the caller, who may read files that the owner of the store may not. */
+/*
+ * Opened with the privileges of the caller, who may read files that the owner of the store may not.
+ */
 static bool open_backup(const char *path, int *ret, struct err *e)
 {
 	AUTO_TEXT wal = xprintf("%s-wal", path);
@@ -54,7 +56,10 @@ static bool open_backup(const char *path, int *ret, struct err *e)
 	return true;
 }
 
-/* Root opens no file in a directory whose owner could place links there: it first becomes the owner, irrevocably. */
+/*
+ * Root opens no file in a directory whose owner could place links there: it first becomes the
+ * owner, irrevocably.
+ */
 static bool become_owner(const char *dir, struct err *e)
 {
 	const struct passwd *pw;
@@ -72,7 +77,8 @@ static bool become_owner(const char *dir, struct err *e)
 	return true;
 }
 
-static bool replace_store(const struct restore_command *c, int backup, const char *where, char **ret_kept, struct err *e)
+static bool replace_store(const struct restore_command *c, int backup, const char *where,
+	char **ret_kept, struct err *e)
 {
 	AUTO(file_lock) *lock = NULL;
 	enum file_system_verdict verdict;

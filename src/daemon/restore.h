@@ -14,5 +14,9 @@ struct restore_command {
 	bool from_now;
 };
 
-/* Returns the exit status of the process; the reason has been logged. Root becomes the owner of the store directory. */
-int restore_run(const struct restore_command *c, const struct paths *p, const struct config *config);
+/*
+ * Returns the exit status of the process; the reason has been logged. Root becomes the owner of the
+ * store directory.
+ */
+int restore_run(const struct restore_command *c, const struct paths *p,
+	const struct config *config);

@@ -42,7 +42,8 @@ static void on_hold(struct net_client *c, void *arg)
 	a->o.on_hold(a->o.arg);
 }
 
-bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e)
+bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u,
+	struct err *e)
 {
 	const char *texts[] = {u->url, u->sha256};
 	int payload = net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);

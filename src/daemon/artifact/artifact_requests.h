@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests artifacts for runs from jobsched-net, and releases them. */
+/* Requests the artifacts of runs from jobsched-net. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -16,8 +16,9 @@ struct artifact_requests_options {
 	int64_t limit;           /* bytes of one artifact, both downloaded and unpacked */
 	usec_t timeout;          /* of one download attempt */
 	/*
-	 * The result of artifact_requests_get(). 'tree' is the directory of the artifact and is moved; -1: 'why' has the
-	 * reason, where ERR_BUSY means that a later try may succeed. Never called from inside artifact_requests_get().
+	 * The result of artifact_requests_get(). 'tree' is the directory of the artifact and is
+	 * moved; -1: 'why' has the reason, where ERR_BUSY means that a later try may succeed. Never
+	 * called from inside artifact_requests_get().
 	 */
 	void (*on_done)(int64_t run, int64_t fence, int tree, const struct err *why, void *arg);
 	void (*on_file)(int64_t run, int64_t fence, int socket /* moved */, void *arg); /* its file: URL is opened by the spawner and sent there */
@@ -33,7 +34,8 @@ struct artifact_user {
 	int64_t run, fence, uid;
 	const char *url, *sha256;
 };
-bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u, struct err *e);
+bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u,
+	struct err *e);
 void artifact_requests_hold(struct artifact_requests *a, const struct artifact_user *u);
 void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence); /* also for an artifact that was never requested */
 /* Why artifacts are delayed at the moment; NULL: no reason is known. */

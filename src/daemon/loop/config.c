@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of configuration keys. Reads, validates, reloads and prints the configuration by it. */
+/* The table of configuration keys, with the functions that use it. */
 #include "daemon/loop/config.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -187,7 +187,8 @@ static bool key_set_word(const struct config_key *k, int64_t *at, const char *va
 	return true;
 }
 
-static bool key_set_number(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+static bool key_set_number(const struct config_key *k, int64_t *at, const char *value,
+	struct err *e)
 {
 	int64_t n;
 
@@ -303,7 +304,8 @@ bool config_read(struct config *c, const char *path, bool must_exist, struct err
 		found.kind == ERR_NONE ? "this is not 'key = value'" : found.msg);
 }
 
-void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart)
+void config_reload(struct config *running, const struct config *fresh,
+	struct strv *ret_need_restart)
 {
 	struct config *from = (struct config *)fresh;
 

@@ -67,11 +67,15 @@ extern const size_t config_keys_count;
 
 void config_init(struct config *c); /* sets the defaults */
 void config_done(struct config *c);
-/* Unknown keys, sections and invalid values are errors that name the line. A missing file is an error with 'must_exist'. */
+/*
+ * Unknown keys, sections and invalid values are errors that name the line. A missing file is an
+ * error with 'must_exist'.
+ */
 bool config_read(struct config *c, const char *path, bool must_exist, struct err *e);
 bool config_set(struct config *c, const char *key, const char *value, struct err *e);
 /* Copies the keys that can be reloaded. Returns the names of the others that differ. */
-void config_reload(struct config *running, const struct config *fresh, struct strv *ret_need_restart);
+void config_reload(struct config *running, const struct config *fresh,
+	struct strv *ret_need_restart);
 int64_t config_run_lease(const struct config *c); /* seconds, not below 'lease' */
 char *config_store_shown(const char *store); /* without the password; caller frees */
 void config_print(const struct config *c, FILE *out); /* in the format of the file; passwords are replaced */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detects the journal on standard error and writes structured entries to it. */
+/* Writes structured entries to the journal if it reads standard error. */
 #include "daemon/loop/journal.h"
 #include "base/log.h"
 #include <inttypes.h>

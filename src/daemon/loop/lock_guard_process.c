@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the guard as a separate program, reads its messages and restarts it. */
+/* Runs the lock guard as a separate program; restarts it when it ends. */
 #include "base/io.h"
 #include "daemon/loop/lock_guard_process.h"
 #include "base/clock.h"
@@ -109,7 +109,10 @@ static int guard_spawn(struct lock_guard_process *g, int theirs)
 	return r;
 }
 
-/* Both descriptors are first moved above the numbers that the guard uses, so that dup2() overwrites neither. */
+/*
+ * Both descriptors are first moved above the numbers that the guard uses, so that dup2() overwrites
+ * neither.
+ */
 static bool guard_start(struct lock_guard_process *g)
 {
 	AUTO_FD theirs = -1;
@@ -132,7 +135,8 @@ static bool guard_start(struct lock_guard_process *g)
 	return r <= 0;
 }
 
-struct lock_guard_process *lock_guard_process_new(struct sd_event *ev, const struct lock_guard_process_options *o)
+struct lock_guard_process *lock_guard_process_new(struct sd_event *ev,
+	const struct lock_guard_process_options *o)
 {
 	struct lock_guard_process *g = xcalloc(1, sizeof(*g));
 

@@ -13,7 +13,11 @@ struct lock_guard_process_options {
 	void *arg;
 };
 
-/* A guard that cannot be started, or ends, is started again after 1 s. The daemon continues meanwhile. */
-struct lock_guard_process *lock_guard_process_new(struct sd_event *ev, const struct lock_guard_process_options *o);
+/*
+ * A guard that cannot be started, or ends, is started again after 1 s. The daemon continues
+ * meanwhile.
+ */
+struct lock_guard_process *lock_guard_process_new(struct sd_event *ev,
+	const struct lock_guard_process_options *o);
 void lock_guard_process_free(struct lock_guard_process *g); /* before the store is closed, or SQLite could not delete the WAL; NULL is fine */
 AUTO_DEFINE(lock_guard_process);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects to jobsched-net, reconnects, and repeats requests without a result. */
+/* Sends requests to jobsched-net until each has a result. */
 #include "daemon/loop/net_client.h"
 #include "base/background.h"
 #include "base/err.h"
@@ -357,7 +357,9 @@ static void net_connect_failed(struct net_client *c, bool needed, const struct e
 	disconnected(c, e->msg);
 }
 
-/* The process that starts jobsched-net has exited: jobsched-net listens, or could not be started. */
+/*
+ * The process that starts jobsched-net has exited: jobsched-net listens, or could not be started.
+ */
 static int on_net_launched(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct net_client *c = arg;
@@ -501,7 +503,8 @@ void net_client_connect(struct net_client *c)
 	net_connect_now(c, false);
 }
 
-bool net_client_new(struct sd_event *ev, const struct net_client_options *o, struct net_client **ret, struct err *e)
+bool net_client_new(struct sd_event *ev, const struct net_client_options *o,
+	struct net_client **ret, struct err *e)
 {
 	AUTO(net_client) *c = xcalloc(1, sizeof(*c));
 	int r;

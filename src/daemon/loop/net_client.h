@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's connection to jobsched-net. Keeps each request until it has a result, also when jobsched-net restarts. */
+/*
+ * The daemon's connection to jobsched-net. Keeps each request until it has a result, also when
+ * jobsched-net restarts.
+ */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -14,7 +17,10 @@ struct sd_event;
 
 /* Callbacks for one kind of request. All are called from the loop. */
 struct net_client_kind {
-	/* The result of a request, or NET_BUSY because jobsched-net is not running. The descriptor is moved; -1: none. */
+	/*
+	 * The result of a request, or NET_BUSY because jobsched-net is not running. The descriptor
+	 * is moved; -1: none.
+	 */
 	void (*result)(const struct net_result *r, int fd, void *arg);
 	void (*has)(const struct net_id *id, void *arg);               /* jobsched-net works on a request of an earlier daemon; or NULL */
 	void (*need_file)(const struct net_id *id, int fd, void *arg); /* the descriptor is moved; or NULL */
@@ -33,11 +39,13 @@ struct net_client_options {
 	void (*synced)(void *arg); /* all requests of an earlier daemon have been reported, or the connection is closed */
 	void *arg;
 };
-bool net_client_new(struct sd_event *ev /* borrowed */, const struct net_client_options *o, struct net_client **ret, struct err *e);
+bool net_client_new(struct sd_event *ev /* borrowed */, const struct net_client_options *o,
+	struct net_client **ret, struct err *e);
 void net_client_free(struct net_client *c); /* jobsched-net continues its requests */
 AUTO_DEFINE(net_client);
 
-void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how /* copied */);
+void net_client_kind(struct net_client *c, enum net_kind kind,
+	const struct net_client_kind *how /* copied */);
 void net_client_connect(struct net_client *c); /* once all kinds and holds are known; does not start jobsched-net */
 bool net_client_connected(const struct net_client *c);
 bool net_client_syncing(const struct net_client *c); /* 'synced' has not been called yet */

@@ -37,7 +37,8 @@ static bool follower_concerned(const struct output_watch *w, const struct output
 }
 
 /* A callback may remove its follower from the list, so the next one is read before the call. */
-static void notify_followers(struct output_watch *w, struct watched *at, const struct inotify_event *ev)
+static void notify_followers(struct output_watch *w, struct watched *at,
+	const struct inotify_event *ev)
 {
 	struct output_follower *f, *next;
 

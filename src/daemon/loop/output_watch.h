@@ -19,10 +19,14 @@ struct output_follower {
 	TAILQ_ENTRY(output_follower) in_list;
 };
 
-bool output_watch_new(struct sd_event *ev, int dir /* borrowed */, struct output_watch **ret, struct err *e);
+bool output_watch_new(struct sd_event *ev, int dir /* borrowed */, struct output_watch **ret,
+	struct err *e);
 void output_watch_free(struct output_watch *w); /* no follower may be left; NULL is fine */
 AUTO_DEFINE(output_watch);
 
-/* Follows the file behind 'fd', or with -1 the directory until the file exists. A second call replaces the first. */
+/*
+ * Follows the file behind 'fd', or with -1 the directory until the file exists. A second call
+ * replaces the first.
+ */
 bool output_watch_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e);
 void output_watch_unfollow(struct output_follower *f);

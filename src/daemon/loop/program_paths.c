@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates private directories, refuses those of other users, and searches for programs. */
+/* Creates the private directories of user mode; finds the programs that it starts. */
 #include "daemon/loop/program_paths.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -29,7 +29,10 @@ static bool not_ours(const char *path, uid_t owner, const struct paths *p, struc
 		"or set HOME and the XDG variables to your own", path, who, who);
 }
 
-/* Root with the HOME of another user (sudo -E) would create directories there that the user cannot use. */
+/*
+ * Root with the HOME of another user (sudo -E) would create directories there that the user cannot
+ * use.
+ */
 static bool may_make(const char *path, const struct paths *p, struct err *e)
 {
 	AUTO_TEXT at = xstrdup(path);

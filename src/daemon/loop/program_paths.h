@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares the directories and programs of a daemon in user mode. base/paths.h computes the paths. */
+/*
+ * Prepares the directories of user mode; finds the programs that it starts. base/paths.h computes
+ * the paths.
+ */
 #pragma once
 #include <stdbool.h>
 
@@ -10,8 +13,8 @@ struct paths;
 bool program_paths_prepare(const struct paths *p, struct err *e);
 
 /*
- * The path from the environment ($JOBSCHED_SPAWNER_PATH, $JOBSCHED_NET_PATH), else beside this program, else the installed
- * one. The caller frees the result.
+ * The path from the environment ($JOBSCHED_SPAWNER_PATH, $JOBSCHED_NET_PATH), else beside this
+ * program, else the installed one. The caller frees the result.
  */
 char *program_paths_spawner(void);
 char *program_paths_net(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches by run and by job. A notification visits only the watches that it concerns. */
+/* Watches indexed by run or job, so that a notification visits only the ones that it concerns. */
 #include "daemon/loop/run_watch.h"
 #include "base/map.h"
 #include "base/text.h"
@@ -42,7 +42,8 @@ static struct map *watch_map(struct run_watch_set *h, int64_t run)
 	return run ? &h->by_run : &h->by_job;
 }
 
-struct run_watch *run_watch_new(struct run_watch_set *h, int64_t job, int64_t run, run_watch_fn *fn, void *arg)
+struct run_watch *run_watch_new(struct run_watch_set *h, int64_t job, int64_t run, run_watch_fn *fn,
+	void *arg)
 {
 	struct run_watch *w = xcalloc(1, sizeof(*w));
 	int64_t key = run ? run : job;

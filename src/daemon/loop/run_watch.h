@@ -15,8 +15,12 @@ struct run_watch_set *run_watch_set_new(void);
 void run_watch_set_free(struct run_watch_set *h); /* no watch may be left */
 AUTO_DEFINE(run_watch_set);
 
-/* Watches one run, all runs of a job (run 0) or all runs (job 0, run 0). It may be freed inside its own callback. */
-struct run_watch *run_watch_new(struct run_watch_set *h, int64_t job, int64_t run, run_watch_fn *fn, void *arg);
+/*
+ * Watches one run, all runs of a job (run 0) or all runs (job 0, run 0). It may be freed inside its
+ * own callback.
+ */
+struct run_watch *run_watch_new(struct run_watch_set *h, int64_t job, int64_t run, run_watch_fn *fn,
+	void *arg);
 void run_watch_free(struct run_watch *w);
 AUTO_DEFINE(run_watch);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects to the spawner, starts it in user mode, and distributes its reports. */
+/* Connects to the spawner; distributes its reports. */
 #include "daemon/loop/spawner_link.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -37,7 +37,8 @@ struct spawner_link {
 
 /* ---- reports ---- */
 
-static void tell_client(const struct spawner_link *l, enum spawner_link_client which, const struct spawn_report *r)
+static void pass_report(const struct spawner_link *l, enum spawner_link_client which,
+	const struct spawn_report *r)
 {
 	if (l->clients[which].fn)
 		l->clients[which].fn(r, l->clients[which].arg);
@@ -75,8 +76,8 @@ static void connection_lost(struct spawner_link *l, const struct spawn_report *r
 	log_error("the spawner is gone; connecting again");
 	l->ready = false;
 	spawn_client_free(STEAL(l->spawner));
-	tell_client(l, SPAWNER_LINK_NOTICES, r);
-	tell_client(l, SPAWNER_LINK_RUNS, r);
+	pass_report(l, SPAWNER_LINK_NOTICES, r);
+	pass_report(l, SPAWNER_LINK_RUNS, r);
 	spawner_link_connect(l);
 }
 
@@ -104,7 +105,7 @@ static void on_report(const struct spawn_report *from_spawner, void *arg)
 	case SPAWN_CONNECTED:
 		l->spawner = STEAL(l->connecting);
 		set_connected(l);
-		tell_client(l, SPAWNER_LINK_RUNS, &r);
+		pass_report(l, SPAWNER_LINK_RUNS, &r);
 		return;
 	case SPAWN_SUPERSEDED:
 		log_error("a newer jobschedd has taken over the spawner");
@@ -114,11 +115,11 @@ static void on_report(const struct spawn_report *from_spawner, void *arg)
 	case SPAWN_LIST_DONE:
 		l->ready = true;
 		l->failures = 0;
-		tell_client(l, SPAWNER_LINK_NOTICES, &r);
-		tell_client(l, SPAWNER_LINK_RUNS, &r);
+		pass_report(l, SPAWNER_LINK_NOTICES, &r);
+		pass_report(l, SPAWNER_LINK_RUNS, &r);
 		break;
 	default:
-		tell_client(l, r.run < 0 ? SPAWNER_LINK_NOTICES : SPAWNER_LINK_RUNS, &r);
+		pass_report(l, r.run < 0 ? SPAWNER_LINK_NOTICES : SPAWNER_LINK_RUNS, &r);
 		break;
 	}
 	l->o.on_change(l->o.arg);
@@ -217,7 +218,8 @@ void spawner_link_stop(struct spawner_link *l)
 	l->stopped = true;
 }
 
-bool spawner_link_new(struct sd_event *ev, const struct spawner_link_options *o, struct spawner_link **ret, struct err *e)
+bool spawner_link_new(struct sd_event *ev, const struct spawner_link_options *o,
+	struct spawner_link **ret, struct err *e)
 {
 	AUTO(spawner_link) *l = xcalloc(1, sizeof(*l));
 	int r = sd_event_add_time(ev, &l->retry_timer, CLOCK_BOOTTIME, 0, 1, on_reconnect_timer, l);
@@ -241,7 +243,8 @@ void spawner_link_free(struct spawner_link *l)
 	free(l);
 }
 
-void spawner_link_set_client(struct spawner_link *l, enum spawner_link_client which, spawn_report_fn *fn, void *arg)
+void spawner_link_set_client(struct spawner_link *l, enum spawner_link_client which,
+	spawn_report_fn *fn, void *arg)
 {
 	l->clients[which].fn = fn;
 	l->clients[which].arg = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's connection to the spawner. Runs and notices share it. */
+/* The connection to the spawner, shared by the parts of the daemon. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -26,29 +26,36 @@ struct spawner_link_options {       /* everything is borrowed and outlives the l
 	void *arg;
 };
 
-bool spawner_link_new(struct sd_event *ev /* borrowed */, const struct spawner_link_options *o, struct spawner_link **ret,
-	struct err *e);
+bool spawner_link_new(struct sd_event *ev /* borrowed */, const struct spawner_link_options *o,
+	struct spawner_link **ret, struct err *e);
 void spawner_link_free(struct spawner_link *l); /* workers keep running; NULL is fine */
 AUTO_DEFINE(spawner_link);
 
 /*
- * Reports go to the client that they concern: those with a run number above 0 to SPAWNER_LINK_RUNS, below 0 to
- * SPAWNER_LINK_NOTICES, SPAWN_LIST_DONE and SPAWN_GONE to both, SPAWN_CONNECTED to SPAWNER_LINK_RUNS. Times in reports are on
- * the clock of the store.
+ * Reports go to the client that they concern: those with a run number above 0 to SPAWNER_LINK_RUNS,
+ * below 0 to SPAWNER_LINK_NOTICES, SPAWN_LIST_DONE and SPAWN_GONE to both, SPAWN_CONNECTED to
+ * SPAWNER_LINK_RUNS. Times in reports are on the clock of the store.
  */
 enum spawner_link_client { SPAWNER_LINK_NOTICES, SPAWNER_LINK_RUNS, SPAWNER_LINK_CLIENT_MAX };
-void spawner_link_set_client(struct spawner_link *l, enum spawner_link_client which, spawn_report_fn *fn, void *arg);
+void spawner_link_set_client(struct spawner_link *l, enum spawner_link_client which,
+	spawn_report_fn *fn, void *arg);
 
-/* Connects, starts the spawner if needed, and waits for its welcome. Only for the start of the daemon, before the loop runs. */
+/*
+ * Connects, starts the spawner if needed, and waits for its welcome. Only for the start of the
+ * daemon, before the loop runs.
+ */
 bool spawner_link_open(struct spawner_link *l, struct err *e);
-/* Connects in the background and retries with backoff. SPAWN_CONNECTED follows. Does nothing while connected. */
+/*
+ * Connects in the background and retries with backoff. SPAWN_CONNECTED follows. Does nothing while
+ * connected.
+ */
 void spawner_link_connect(struct spawner_link *l);
 void spawner_link_close(struct spawner_link *l, usec_t delay); /* connects again after 'delay' */
 void spawner_link_stop(struct spawner_link *l);                /* no further attempts to connect after a failed one */
 
 /*
- * The link is ready from SPAWN_LIST_DONE on: every run that the spawner has is known. spawner_link_suspend() makes it unready
- * until the next list.
+ * The link is ready from SPAWN_LIST_DONE on: every run that the spawner has is known.
+ * spawner_link_suspend() makes it unready until the next list.
  */
 bool spawner_link_ready(const struct spawner_link *l);
 void spawner_link_suspend(struct spawner_link *l);

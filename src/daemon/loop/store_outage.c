@@ -92,9 +92,9 @@ static void outage_end(struct store_outage *o)
 }
 
 /*
- * Since when this thread has had no answer; 0: it has one. The same wait must be seen in two checks, because a pause of this
- * process looks like one of the store. During an outage, a new wait is not an answer: a dead connection is followed by the
- * attempt to connect.
+ * Since when this thread has had no answer; 0: it has one. The same wait must be seen in two
+ * checks, because a pause of this process looks like one of the store. During an outage, a new wait
+ * is not an answer: a dead connection is followed by the attempt to connect.
  */
 static usec_t stalled_since(struct store_outage *o, size_t i, const struct store_health *h)
 {
@@ -172,7 +172,8 @@ usec_t store_outage_since(const struct store_outage *o, struct err *why)
 	return o->since_wall;
 }
 
-bool store_outage_new(struct sd_event *ev, const struct store_outage_options *options, struct store_outage **ret, struct err *e)
+bool store_outage_new(struct sd_event *ev, const struct store_outage_options *options,
+	struct store_outage **ret, struct err *e)
 {
 	AUTO(store_outage) *o = xcalloc(1, sizeof(*o));
 	int r = sd_event_add_time(ev, &o->timer, CLOCK_MONOTONIC, 0, CHECK_INTERVAL / 5, on_check_timer, o);

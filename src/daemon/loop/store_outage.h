@@ -15,15 +15,22 @@ struct store_outage_options {                     /* everything is borrowed and 
 	const struct clock *clock;          /* of this host */
 	const char *where;                  /* the store */
 	usec_t hold_max;                    /* a node that was stopped (SIGSTOP) while it wrote is killed when it has held the file for this long */
-	/* Repeatedly during an outage. 'unknown': clients should not wait any longer for operations that are under way. */
+	/*
+	 * Repeatedly during an outage. 'unknown': clients should not wait any longer for operations
+	 * that are under way.
+	 */
 	void (*on_away)(const struct err *why, bool unknown, void *arg);
 	void *arg;
 };
 
-bool store_outage_new(struct sd_event *ev, const struct store_outage_options *o, struct store_outage **ret, struct err *e);
+bool store_outage_new(struct sd_event *ev, const struct store_outage_options *o,
+	struct store_outage **ret, struct err *e);
 void store_outage_free(struct store_outage *o);
 AUTO_DEFINE(store_outage);
 
 void store_outage_watch(struct store_outage *o); /* an operation was submitted */
-/* Start of the outage on the wall clock; 0: the store answers. *why (may be NULL) gets ERR_BUSY with the reason. */
+/*
+ * Start of the outage on the wall clock; 0: the store answers. *why (may be NULL) gets ERR_BUSY
+ * with the reason.
+ */
 usec_t store_outage_since(const struct store_outage *o /* NULL: the store answers */, struct err *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store threads: a writer that commits operations in batches, a reader, and one for long tasks. */
+/* Queues operations for the store threads; delivers their results on the loop. */
 #include "daemon/loop/store_thread.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -19,8 +19,8 @@
 #define BATCH_MAX 4096 /* operations in a transaction, which bounds how long it holds the write lock */
 
 /*
- * Under load, operations without a waiting client ("patient") are delayed by up to this time, so that one
- * commit serves several of them. A single operation after a pause is committed at once.
+ * Under load, operations without a waiting client ("patient") are delayed by up to this time, so
+ * that one commit serves several of them. A single operation after a pause is committed at once.
  */
 #define LINGER (8 * USEC_MSEC)
 
@@ -143,7 +143,10 @@ static usec_t monotonic_now(void)
 	return (usec_t)ts.tv_sec * USEC_SEC + ts.tv_nsec / 1000;
 }
 
-/* The thread for leases sends no probes: renewals are repeated anyway and must not wait behind a probe. */
+/*
+ * The thread for leases sends no probes: renewals are repeated anyway and must not wait behind a
+ * probe.
+ */
 static bool probes(const struct store_thread *t)
 {
 	return t->fails_since && !t->o.lease;
@@ -167,7 +170,10 @@ static void wait_for_ops(struct store_thread *t)
 		pthread_cond_wait(&t->write_wanted, &t->lock);
 }
 
-/* Waits for operations and takes them. The batch may be empty, to test the store. False: the thread must end. */
+/*
+ * Waits for operations and takes them. The batch may be empty, to test the store. False: the thread
+ * must end.
+ */
 static bool take_batch(struct store_thread *t, struct op **batch, size_t *ret_n)
 {
 	size_t n = 0;
@@ -218,8 +224,8 @@ static void events_join(struct event_list *to, struct event_list *from)
 	*from = (struct event_list){};
 }
 
-static void return_batch(struct store_thread *t, struct op **batch, size_t n, const struct batch_wake *wake,
-	const struct err *fatal)
+static void return_batch(struct store_thread *t, struct op **batch, size_t n,
+	const struct batch_wake *wake, const struct err *fatal)
 {
 	struct event_list events;
 
@@ -334,7 +340,7 @@ static void reader_submit(struct reader *r, struct read_task *task)
 	pthread_mutex_unlock(&r->t->lock);
 }
 
-static void tell_busy(const struct store_thread *t)
+static void report_busy(const struct store_thread *t)
 {
 	if (t->o.on_busy)
 		t->o.on_busy(t->o.arg);
@@ -462,7 +468,10 @@ void store_thread_leave(struct store_thread *t)
 		store_leave(t->short_reads.store);
 }
 
-/* The operation of a client's request. Its route must complete the request, even if the client has disconnected. */
+/*
+ * The operation of a client's request. Its route must complete the request, even if the client has
+ * disconnected.
+ */
 static bool has_waiting_client(const struct op *op)
 {
 	return (op->act.what != EVENT_NONE && !op->patient) || op->kind == OP_OWNER;
@@ -521,13 +530,16 @@ const char *store_thread_store_id(const struct store_thread *t)
 void store_thread_submit(struct store_thread *t, struct op *op)
 {
 	pthread_mutex_lock(&t->lock);
-	/* a patient operation behind another one does not wake the thread, which waits for LINGER to pass */
+	/*
+	 * a patient operation behind another one does not wake the thread, which waits for LINGER
+	 * to pass
+	 */
 	if (!op->patient || !t->waiting.first)
 		pthread_cond_signal(&t->write_wanted);
 	ops_push(&t->waiting, op);
 	t->urgent += !op->patient;
 	pthread_mutex_unlock(&t->lock);
-	tell_busy(t);
+	report_busy(t);
 }
 
 void store_thread_refuse_waiting(struct store_thread *t, const struct err *why)
@@ -599,7 +611,7 @@ bool store_thread_no_room(const struct store_thread *t)
 void store_thread_read(struct store_thread *t, struct read_task *task)
 {
 	reader_submit(&t->short_reads, task);
-	tell_busy(t);
+	report_busy(t);
 }
 
 void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes)

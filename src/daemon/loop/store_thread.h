@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store threads: a writer that commits batches, a reader, and one for long tasks. Results are delivered on the loop. */
+/* The store threads: a writer that commits batches, a reader, a thread for long tasks. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -46,7 +46,10 @@ AUTO_DEFINE(store_thread);
 
 const char *store_thread_store_id(const struct store_thread *t);
 
-/* The op belongs to the thread until op->on_done is called on the loop, after the commit that covers it. */
+/*
+ * The op belongs to the thread until op->on_done is called on the loop, after the commit that
+ * covers it.
+ */
 void store_thread_submit(struct store_thread *t, struct op *op /* moved */);
 bool store_thread_no_room(const struct store_thread *t);   /* the disk is full: submissions are refused */
 size_t store_thread_backlog(const struct store_thread *t); /* operations waiting or in the batch */
@@ -57,8 +60,8 @@ void store_thread_refuse_waiting(struct store_thread *t, const struct err *why);
 void store_thread_expect_term(struct store_thread *t, int64_t term); /* store_expect_term() */
 
 /*
- * A read: 'work' is called on the reader thread, then 'done' on the loop. Reads are queued by the key of 'item', the uid of
- * the client (0: root or the daemon itself), and uids take turns.
+ * A read: 'work' is called on the reader thread, then 'done' on the loop. Reads are queued by the
+ * key of 'item', the uid of the client (0: root or the daemon itself), and uids take turns.
  */
 struct read_task {
 	struct fair_item item;
@@ -68,7 +71,13 @@ struct read_task {
 };
 void store_thread_read(struct store_thread *t, struct read_task *task /* moved */);
 void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes);
-/* Reads of a uid wait while its results use more than this, or more than is left of the total. Total 0: no limit. */
+/*
+ * Reads of a uid wait while its results use more than this, or more than is left of the total.
+ * Total 0: no limit.
+ */
 void store_thread_bound_results(struct store_thread *t, int64_t per_uid, int64_t total);
-/* The same for long tasks, on a separate thread and connection, so that requests do not wait for them. */
+/*
+ * The same for long tasks, on a separate thread and connection, so that requests do not wait for
+ * them.
+ */
 void store_thread_read_long(struct store_thread *t, struct read_task *task /* moved */);

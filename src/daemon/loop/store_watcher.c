@@ -55,26 +55,26 @@ static bool receive_news(struct store_watcher *w, struct change_watch *from, str
 	}
 }
 
-static void *watch_store(void *arg)
+static void *watch_changes(void *arg)
 {
 	struct store_watcher *w = arg;
-	bool deaf = false;
+	bool polling = false;
 
 	for (;;) {
 		AUTO(change_watch) *from = NULL;
 		struct err e = {};
 
 		if (change_watch_open(w->where, w->node, &from, &e)) {
-			if (deaf)
+			if (polling)
 				log_info("change notifications of the store work again");
-			deaf = false;
+			polling = false;
 			eventfd_write(w->news_fd, 1); /* for changes before the notifications were enabled */
 			if (!receive_news(w, from, &e))
 				return NULL;
 		}
-		if (!deaf)
+		if (!polling)
 			log_warning("no change notifications from the store, polling every second: %s", e.msg);
-		deaf = true;
+		polling = true;
 		eventfd_write(w->news_fd, 1);
 		if (!poll_for(w, -1, POLL_FALLBACK_MS / 2 + (int)io_random_upto(POLL_FALLBACK_MS / 2)))
 			return NULL;
@@ -94,8 +94,9 @@ static int on_news_event(sd_event_source *source, int fd, uint32_t events, void 
 	return 0;
 }
 
-bool store_watcher_new(struct sd_event *ev, const struct clock *clock, const char *where, const char *node, void (*on_news)(void *arg), void *arg,
-	struct store_watcher **ret, struct err *e)
+bool store_watcher_new(struct sd_event *ev, const struct clock *clock, const char *where,
+	const char *node, void (*on_news)(void *arg), void *arg, struct store_watcher **ret,
+	struct err *e)
 {
 	AUTO(store_watcher) *w = xcalloc(1, sizeof(*w));
 	int r;
@@ -108,7 +109,7 @@ bool store_watcher_new(struct sd_event *ev, const struct clock *clock, const cha
 	r = sd_event_add_io(ev, &w->source, w->news_fd, EPOLLIN | EPOLLET, on_news_event, w);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch for change notifications");
-	r = pthread_create(&w->thread, NULL, watch_store, w);
+	r = pthread_create(&w->thread, NULL, watch_changes, w);
 	if (r)
 		return err_errno(e, r, "could not start the store watcher thread");
 	w->runs = true;

@@ -161,11 +161,11 @@ static struct user_lookup_task *answered_pop(struct user_lookup *n)
 static int on_answers(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct user_lookup_task *t;
-	eventfd_t rings;
+	eventfd_t count;
 
 	(void)source;
 	(void)events;
-	eventfd_read(fd, &rings);
+	eventfd_read(fd, &count);
 	while ((t = answered_pop(arg)))
 		t->done(t);
 	return 0;
@@ -229,7 +229,7 @@ void user_lookup_submit(struct user_lookup *n, struct user_lookup_task *t)
 		n->threads++;
 	if (n->threads == 0) { /* no thread could be started */
 		t = task_pop(&n->waiting);
-		err_set(&t->err, ERR_BUSY, "could not look up who you are, try again");
+		err_set(&t->err, ERR_BUSY, "could not look up the user of this connection, try again");
 		task_push(&n->answered, t);
 		eventfd_write(n->fd, 1);
 	}

@@ -14,9 +14,15 @@ struct user_lookup;
 
 /* ERR_NOT_FOUND: there is no such user. ERR_BUSY: the database does not answer. */
 bool user_lookup_uid(const char *name, uint32_t *ret_uid, struct err *e);
-/* A user without a name: ERR_DENIED, or with 'or_number' the uid as text, which is enough in a container with one user. */
+/*
+ * A user without a name: ERR_DENIED, or with 'or_number' the uid as text, which is enough in a
+ * container with one user.
+ */
 bool user_lookup_name(uint32_t uid, bool or_number, char **ret, struct err *e);
-/* The owner number (core/job/owner.h) for a name or a number. Owners whose user has been deleted are found in the store. */
+/*
+ * The owner number (core/job/owner.h) for a name or a number. Owners whose user has been deleted
+ * are found in the store.
+ */
 bool user_lookup_owner(struct store *s, const char *ref, int64_t *ret, struct err *e);
 
 /* ---- on threads ---- */
@@ -28,7 +34,10 @@ struct user_lookup_task {
 	char *name;       /* owned */
 	bool ok;
 	struct err err;   /* ERR_NOT_FOUND, ERR_DENIED: there is no such user; ERR_BUSY: the database does not answer */
-	/* On the loop; owns the task. After user_lookup_free() it may be called on any thread, and must only free the task. */
+	/*
+	 * On the loop; owns the task. After user_lookup_free() it may be called on any thread, and
+	 * must only free the task.
+	 */
 	void (*done)(struct user_lookup_task *t);
 	struct user_lookup_task *next;
 };

@@ -35,8 +35,8 @@ static bool order_bytes(const struct job *job, const struct job_spec *s, struct 
 	return exec_spec_encode(&o, out, NULL);
 }
 
-bool warrants_check_change(enum warrant_policy p, const struct job *job, const struct job_spec *before,
-	struct job_spec *after, struct err *e)
+bool warrants_check_change(enum warrant_policy p, const struct job *job,
+	const struct job_spec *before, struct job_spec *after, struct err *e)
 {
 	AUTO_DONE(buf) was = {};
 	AUTO_DONE(buf) is = {};

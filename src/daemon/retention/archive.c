@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes runs and jobs as JSON lines and compresses them. */
+/* Writes history to compressed files of JSON lines. */
 #include "daemon/retention/archive.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -63,7 +63,8 @@ static bool archive_describe_job(struct store *s, int64_t id, struct buf *out, s
 	return true;
 }
 
-bool archive_describe(struct store *s, const struct prune_candidates *list, struct buf *ret, struct err *e)
+bool archive_describe(struct store *s, const struct prune_candidates *list, struct buf *ret,
+	struct err *e)
 {
 	struct err why = {};
 	bool ok = true;
@@ -88,7 +89,8 @@ char *archive_name(usec_t now)
 	return xstrdup(text);
 }
 
-static bool compress_lines(const struct buf *lines, unsigned char **ret, size_t *ret_len, struct err *e)
+static bool compress_lines(const struct buf *lines, unsigned char **ret, size_t *ret_len,
+	struct err *e)
 {
 	z_stream z = {};
 	size_t room;

@@ -24,7 +24,8 @@
 #define EVENTS_STEP 500             /* events that one step deletes at most */
 #define ENOUGH(budget) ((budget) - (budget) / 10)
 
-enum stage { STAGE_IDLE, STAGE_HISTORY, STAGE_BUDGET, STAGE_OUTPUTS, STAGE_STRAY, STAGE_CHECK, STAGE_MAX };
+enum stage { STAGE_IDLE, STAGE_HISTORY, STAGE_BUDGET, STAGE_OUTPUTS, STAGE_STRAY, STAGE_CHECK,
+	STAGE_MAX };
 
 struct waiter {
 	struct prune_rule keep;
@@ -103,8 +104,8 @@ static bool step_find_budget(struct store *s, struct step *l)
 }
 
 /*
- * Deletes output of the owner with the most bytes first, until the second largest owner has as much. So the output of one
- * owner does not displace that of the others.
+ * Deletes output of the owner with the most bytes first, until the second largest owner has as
+ * much. So the output of one owner does not displace that of the others.
  */
 static bool step_find_outputs(struct store *s, struct step *l)
 {
@@ -139,7 +140,10 @@ static bool step_find_strays(struct store *s, struct step *l)
 		AUTO(run) *run = NULL;
 		struct err e = {};
 
-		/* negative numbers are notices, and the row of a new run may not be visible on this connection yet */
+		/*
+		 * negative numbers are notices, and the row of a new run may not be visible on this
+		 * connection yet
+		 */
 		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR || store_run_get(s, -1, names.v[i].run, &run, &e))
 			continue;
 		if (e.kind != ERR_NOT_FOUND) {
@@ -324,7 +328,7 @@ static void step_submit(struct retention *r, struct step *l)
 	store_thread_submit(r->o.store, op);
 }
 
-static void tell_problems(const struct strv *problems)
+static void log_problems(const struct strv *problems)
 {
 	for (size_t i = 0; i < problems->n; i++)
 		log_error("the store is damaged: %s", problems->v[i]);
@@ -355,7 +359,7 @@ static void on_step_read(struct read_task *task)
 		}
 		if (l->stage == STAGE_CHECK) {
 			r->checked_at = clock_boot(r->o.clock);
-			tell_problems(&l->problems);
+			log_problems(&l->problems);
 		}
 		next_stage(r);
 	}
@@ -397,7 +401,8 @@ static int on_retention_timer(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-bool retention_new(struct sd_event *ev, const struct retention_options *o, struct retention **ret, struct err *e)
+bool retention_new(struct sd_event *ev, const struct retention_options *o, struct retention **ret,
+	struct err *e)
 {
 	AUTO(retention) *r = xcalloc(1, sizeof(*r));
 	int error;
@@ -445,7 +450,8 @@ void retention_set_limits(struct retention *r, const struct retention_limits *l)
 	r->usual = (struct prune_pass){}; /* start again: runs kept before may exceed the new limits */
 }
 
-void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn, void *arg)
+void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn,
+	void *arg)
 {
 	struct waiter *w = xcalloc(1, sizeof(*w));
 

@@ -25,7 +25,10 @@ struct retention_options {
 	const char *archive;    /* borrowed: directory; NULL: nothing is archived */
 	bool (*may)(void *arg); /* this node leads, so it deletes history; NULL: always */
 	int output_dir;         /* to find orphaned output files */
-	/* Has the spawner delete the output of an attempt; false: the spawner is not connected, try later. */
+	/*
+	 * Has the spawner delete the output of an attempt; false: the spawner is not connected, try
+	 * later.
+	 */
 	bool (*forget)(int64_t run, int64_t attempt, void *arg);
 	void *arg;
 };
@@ -38,12 +41,17 @@ struct retention_report {
 };
 typedef void retention_done_fn(const struct retention_report *r, void *arg);
 
-bool retention_new(struct sd_event *ev, const struct retention_options *o, struct retention **ret, struct err *e);
+bool retention_new(struct sd_event *ev, const struct retention_options *o, struct retention **ret,
+	struct err *e);
 void retention_free(struct retention *r); /* after the store threads have ended */
 AUTO_DEFINE(retention);
 struct prune_rule retention_rule(const struct retention *r);
 void retention_stop(struct retention *r); /* before the store threads end: begins no further step */
 void retention_set_limits(struct retention *r, const struct retention_limits *l);
 
-/* Runs a pass now, or after the current one. 'fn' is always called, at the latest by retention_free(). */
-void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn, void *arg);
+/*
+ * Runs a pass now, or after the current one. 'fn' is always called, at the latest by
+ * retention_free().
+ */
+void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn,
+	void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of active runs, with a list of the held ones and counts by stage. */
+/* The table of active runs, with a queue of held runs. */
 #include "daemon/schedule/active_run.h"
 #include "base/auto.h"
 #include "base/text.h"
@@ -72,7 +72,8 @@ static void update_counts(struct active_runs *all, const struct active_run *f, b
 	all->starting = in ? all->starting + starting : all->starting - starting;
 }
 
-void active_runs_set_stage(struct active_runs *all, struct active_run *f, enum active_run_stage stage)
+void active_runs_set_stage(struct active_runs *all, struct active_run *f,
+	enum active_run_stage stage)
 {
 	update_counts(all, f, false);
 	f->stage = stage;
@@ -147,7 +148,8 @@ void active_runs_end(struct active_runs *all, struct active_run *f)
 	active_runs_set_stage(all, f, ACTIVE_RUN_ENDED);
 }
 
-usec_t active_runs_overlong(struct active_runs *all, usec_t now, void (*on_overlong)(struct active_run *f, void *arg), void *arg)
+usec_t active_runs_overlong(struct active_runs *all, usec_t now,
+	void (*on_overlong)(struct active_run *f, void *arg), void *arg)
 {
 	usec_t next = USEC_NEVER;
 	struct active_run *f;

@@ -61,5 +61,9 @@ void active_runs_set_stage(struct active_runs *all, struct active_run *f, enum a
 void active_runs_hold(struct active_runs *all, struct active_run *f);
 struct active_run *active_runs_release(struct active_runs *all, struct active_run *f); /* NULL: the first one; to ACTIVE_RUN_STARTING */
 void active_runs_end(struct active_runs *all, struct active_run *f);    /* to ACTIVE_RUN_ENDED */
-/* Calls on_overlong() once for each run that has become unusually long. Returns when the next one will; USEC_NEVER: none. */
-usec_t active_runs_overlong(struct active_runs *all, usec_t now, void (*on_overlong)(struct active_run *f, void *arg), void *arg);
+/*
+ * Calls on_overlong() once for each run that has become unusually long. Returns when the next one
+ * will; USEC_NEVER: none.
+ */
+usec_t active_runs_overlong(struct active_runs *all, usec_t now,
+	void (*on_overlong)(struct active_run *f, void *arg), void *arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits until the clock is set after a boot, and catches up after a jump of the clock or a suspend. */
+/* Judges the clock after boots, jumps or suspends; catches up with missed slots. */
 #include "daemon/schedule/clock_guard.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -35,8 +35,8 @@ static bool kernel_synchronised(void)
 	int r = adjtimex(&t);
 
 	/*
-	 * A unit that may not set the clock (ProtectClock=) may not call adjtimex() either. systemd-timesyncd
-	 * creates a file when the clock is synchronised.
+	 * A unit that may not set the clock (ProtectClock=) may not call adjtimex() either.
+	 * systemd-timesyncd creates a file when the clock is synchronised.
 	 */
 	if (r < 0)
 		return access(TIMESYNC, F_OK) < 0 || access(TIMESYNC "/synchronized", F_OK) == 0;
@@ -135,7 +135,9 @@ static void update_trust(struct clock_guard *t, usec_t now)
 		log_info("the clock is trusted: %s", rfc3339_format(now, text));
 }
 
-/* After a suspend or a jump of the clock, slots that were due meanwhile are caught up with first. */
+/*
+ * After a suspend or a jump of the clock, slots that were due meanwhile are caught up with first.
+ */
 static void detect_jump(struct clock_guard *t, usec_t now)
 {
 	enum clock_trust_jump jump = t->caught_up ? clock_trust_jump(t->since, t->alarm, now) : JUMP_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks planning and claiming while the clock is not trusted or catch-up is not complete. */
+/* Blocks planning while the clock is not trusted or catch-up is not complete. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -25,7 +25,10 @@ void clock_guard_free(struct clock_guard *t); /* after the store threads have en
 AUTO_DEFINE(clock_guard);
 
 void clock_guard_set_wait(struct clock_guard *t, usec_t wait);
-/* The node is registered. 'last_seen': when an earlier daemon last wrote to the store (op_node_open); 0: never. */
+/*
+ * The node is registered. 'last_seen': when an earlier daemon last wrote to the store
+ * (op_node_open); 0: never.
+ */
 void clock_guard_start(struct clock_guard *t, usec_t last_seen);
 
 /* What is allowed now, and when to call again at the latest. */

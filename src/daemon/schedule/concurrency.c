@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures load and throughput while runs are due, and sets the limits of the dispatcher. */
+/* Sets the limits of the dispatcher by the measured load while runs are due. */
 #include "daemon/schedule/concurrency.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -48,7 +48,8 @@ void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules
 	apply_limits(g);
 }
 
-struct concurrency *concurrency_new(const struct clock *clock, struct dispatcher *d, const struct concurrency_rules *rules)
+struct concurrency *concurrency_new(const struct clock *clock, struct dispatcher *d,
+	const struct concurrency_rules *rules)
 {
 	struct concurrency *g = xcalloc(1, sizeof(*g));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adjusts how many runs this node runs at a time, in total and for one owner. */
+/* Adjusts the number of concurrent runs of this node. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -16,13 +16,16 @@ struct concurrency_rules {       /* config keys of the same names */
 	int64_t owner_max_running;  /* 0: no limit; below 0: percent of the limit of the node */
 };
 
-struct concurrency *concurrency_new(const struct clock *clock /* borrowed */, struct dispatcher *d /* borrowed */,
-	const struct concurrency_rules *rules);
+struct concurrency *concurrency_new(const struct clock *clock /* borrowed */,
+	struct dispatcher *d /* borrowed */, const struct concurrency_rules *rules);
 void concurrency_free(struct concurrency *g);
 AUTO_DEFINE(concurrency);
 void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules *rules); /* after a reload */
 
-/* Call it before dispatcher_pump(). Returns after how many microseconds to call again; USEC_NEVER: after the next event. */
+/*
+ * Call it before dispatcher_pump(). Returns after how many microseconds to call again; USEC_NEVER:
+ * after the next event.
+ */
 usec_t concurrency_pump(struct concurrency *g);
 
 struct concurrency_view {

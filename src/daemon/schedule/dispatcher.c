@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims due runs, holds a few of them ready, and gives back the ones that did not start. */
+/* Claims due runs for this node. */
 #include "daemon/schedule/dispatcher.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -79,7 +79,10 @@ static void end_cancelled(struct dispatcher *d, struct active_run *f)
  * waiting for the commit of another claim.
  */
 
-/* As many as have ended recently. With long jobs that is none, so no due run is withheld from other nodes. */
+/*
+ * As many as have ended recently. With long jobs that is none, so no due run is withheld from other
+ * nodes.
+ */
 static size_t hold_wanted(const struct dispatcher *d)
 {
 	size_t n = rate_meter_recent(&d->ends, clock_boot(d->o.clock));
@@ -125,7 +128,9 @@ static void receive_claimed(struct dispatcher *d, struct claimed *c)
 	f->spec = STEAL(c->spec);
 	f->typical = c->typical;
 	active_runs_add(&d->active_runs, f);
-	/* the lease may have expired since the claim, for example while the machine was suspended */
+	/*
+	 * the lease may have expired since the claim, for example while the machine was suspended
+	 */
 	if (!spawner_accepts_starts(d) || d->stopped || !d->o.trusted(d->o.arg)) {
 		dispatcher_give_back(d, f, 0);
 		return;
@@ -181,8 +186,12 @@ static size_t startable(const struct dispatcher *d)
 	return n < room(d) ? n : room(d);
 }
 
-/* On the store thread. A spec that cannot be read passes; the start then fails and reports the error. */
-static void gate_of_spec(const char *text, const struct machine_figures *machine, struct gate_says *ret)
+/*
+ * On the store thread. A spec that cannot be read passes; the start then fails and reports the
+ * error.
+ */
+static void gate_of_spec(const char *text, const struct machine_figures *machine,
+	struct gate_says *ret)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
@@ -310,8 +319,8 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 		start_held(d);
 	} else if (!f) {
 		/*
-		 * The end may be recorded already, or the run may belong to another node now, even if a later
-		 * attempt is active here. The store decides by run and fence.
+		 * The end may be recorded already, or the run may belong to another node now, even
+		 * if a later attempt is active here. The store decides by run and fence.
 		 */
 		struct run *run = xcalloc(1, sizeof(*run));
 
@@ -324,8 +333,8 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 
 /* ---- creation and shutdown ---- */
 
-static bool dispatcher_timer_new(struct sd_event *ev, sd_event_source **ret, sd_event_time_handler_t fn,
-	struct dispatcher *d, struct err *e)
+static bool dispatcher_timer_new(struct sd_event *ev, sd_event_source **ret,
+	sd_event_time_handler_t fn, struct dispatcher *d, struct err *e)
 {
 	int r = sd_event_add_time(ev, ret, CLOCK_BOOTTIME, 0, 1, fn, d);
 
@@ -334,8 +343,8 @@ static bool dispatcher_timer_new(struct sd_event *ev, sd_event_source **ret, sd_
 	return true;
 }
 
-bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, struct dispatcher **ret,
-	struct err *e)
+bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o,
+	struct dispatcher **ret, struct err *e)
 {
 	AUTO(dispatcher) *d = xcalloc(1, sizeof(*d));
 
@@ -400,7 +409,10 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 	};
 }
 
-/* Includes runs whose end is not committed yet: it is committed before the node closes, or the spawner keeps it. */
+/*
+ * Includes runs whose end is not committed yet: it is committed before the node closes, or the
+ * spawner keeps it.
+ */
 int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
 {
 	int64_t *v = xcalloc(d->active_runs.by_run.used + 1, sizeof(*v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims due runs while there is room, has the spawner start them, and records how each ended. */
+/* Executes the due runs of this node, from the claim to the recorded end. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -46,20 +46,31 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	void *arg;
 };
 
-bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o, struct dispatcher **ret,
-	struct err *e);
+bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o,
+	struct dispatcher **ret, struct err *e);
 void dispatcher_free(struct dispatcher *d); /* workers keep running */
 AUTO_DEFINE(dispatcher);
 
-/* Connects to the spawner and takes over the runs of earlier daemons; on_ready follows. Fails if no spawner is reachable. */
+/*
+ * Connects to the spawner and takes over the runs of earlier daemons; on_ready follows. Fails if no
+ * spawner is reachable.
+ */
 bool dispatcher_start(struct dispatcher *d, struct err *e);
-/* Claims nothing more and gives back runs that were claimed but not started. Running ones continue. */
+/*
+ * Claims nothing more and gives back runs that were claimed but not started. Running ones continue.
+ */
 void dispatcher_stop(struct dispatcher *d);
 
 usec_t dispatcher_last_seen(const struct dispatcher *d); /* when an earlier daemon of this node last wrote to the store; 0: never */
-/* The first time at which a queued run in the store is due, after each batch; USEC_NEVER: there is none. */
+/*
+ * The first time at which a queued run in the store is due, after each batch; USEC_NEVER: there is
+ * none.
+ */
 void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
-/* Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
+/*
+ * Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next
+ * event.
+ */
 usec_t dispatcher_pump(struct dispatcher *d);
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);   /* kept of one attempt */
@@ -83,12 +94,14 @@ struct dispatcher_counts {
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 
 /* Calls from artifact_requests.h. */
-void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, int tree /* moved */,
-	const struct err *why /* NULL: the artifact is there */);
+void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence,
+	int tree /* moved */, const struct err *why /* NULL: the artifact is there */);
 void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket /* moved */); /* the spawner sends the file there */
 void dispatcher_artifacts_hold(struct dispatcher *d); /* calls artifact_requests_hold() for each run that uses one */
 
-/* Ends the worker of this run if it is on this node. Call it after the commit of the cancellation. */
+/*
+ * Ends the worker of this run if it is on this node. Call it after the commit of the cancellation.
+ */
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence);
 /* Records a run of a dead node as lost. The store has transferred it to this node. */
 void dispatcher_record_lost(struct dispatcher *d, struct claimed *c);

@@ -26,7 +26,8 @@ static struct artifact_user artifact_user_of(const struct active_run *f)
 		.url = f->artifact, .sha256 = f->artifact_sum};
 }
 
-bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f, const struct job_spec *spec, struct err *e)
+bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f,
+	const struct job_spec *spec, struct err *e)
 {
 	struct artifact_user u;
 
@@ -84,7 +85,8 @@ static void give_back_busy(struct dispatcher *d, struct active_run *f, const str
 	dispatcher_give_back(d, f, BUSY_DELAY);
 }
 
-void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, int tree, const struct err *why)
+void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, int tree,
+	const struct err *why)
 {
 	struct active_run *f = active_runs_get(&d->active_runs, run, fence);
 	AUTO_FD fd = tree;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records the end of an attempt and decides about a retry. */
+/* Records the end of an attempt, with a retry if one is due. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -20,7 +20,10 @@
 
 #define TAIL_MAX 8192 /* bytes of output that are kept in the store, for other nodes to show */
 
-/* After these errors the daemon ends. The end is not acknowledged, so the spawner reports it to the next daemon. */
+/*
+ * After these errors the daemon ends. The end is not acknowledged, so the spawner reports it to the
+ * next daemon.
+ */
 static bool ends_daemon(enum err_kind kind)
 {
 	return kind == ERR_UNCERTAIN || kind == ERR_REFUSED;
@@ -121,7 +124,10 @@ static struct judge_verdict decide_run_end(const struct dispatcher *d, const str
 	return judge_attempt(&f->retry, &c);
 }
 
-/* The last bytes of the output as base64, which other nodes show from the store; NULL: none, or there are no other nodes. */
+/*
+ * The last bytes of the output as base64, which other nodes show from the store; NULL: none, or
+ * there are no other nodes.
+ */
 static char *read_end_tail(const struct dispatcher *d, const struct active_run *f)
 {
 	AUTO_FD dir = -1;

@@ -58,21 +58,25 @@ void dispatcher_on_report(const struct spawn_report *r, void *arg); /* of the sp
 
 /* dispatcher_starts.c */
 void dispatcher_start_run(struct dispatcher *d, struct active_run *f);
-void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f, enum attempt_outcome outcome, const char *why);
+void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f,
+	enum attempt_outcome outcome, const char *why);
 void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r);
-void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid, usec_t started_at);
+void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid,
+	usec_t started_at);
 int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg); /* records the starts of runs that still run */
 
 /* dispatcher_ends.c */
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused an operation */
 bool dispatcher_may_retry(enum err_kind kind);                       /* the operation may succeed later */
 void dispatcher_end_run(struct dispatcher *d, struct active_run *f); /* records f->end, which the caller has filled in */
-void dispatcher_end_unknown_run(struct dispatcher *d, struct active_run *f /* moved; not in active_runs */);
+void dispatcher_end_unknown_run(struct dispatcher *d,
+	struct active_run *f /* moved; not in active_runs */);
 void dispatcher_retry_ends(struct dispatcher *d);                    /* submits the ends that the store refused again */
 
 /* dispatcher_artifacts.c */
 void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec); /* copies URL and sum of its artifact, if any */
 /* Requests the artifact. dispatcher_start_run() is called again when it is there. */
-bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f, const struct job_spec *spec, struct err *e);
+bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f,
+	const struct job_spec *spec, struct err *e);
 void dispatcher_artifacts_watch(struct dispatcher *d); /* releases the artifact of each run that is removed from active_runs */
 void dispatcher_artifacts_stop(struct dispatcher *d);  /* gives back runs that wait for an artifact */

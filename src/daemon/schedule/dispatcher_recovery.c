@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers this node in the store and takes over the runs that its spawner still has. */
+/* Takes over the runs of earlier daemons when the spawner is connected. */
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -51,8 +51,8 @@ void dispatcher_record_lost(struct dispatcher *d, struct claimed *c)
 }
 
 /*
- * Forgets all runs that have not ended. Runs of jobs that may overlap continue, and their ends are recorded as stale; the
- * spawner ends the others.
+ * Forgets all runs that have not ended. Runs of jobs that may overlap continue, and their ends are
+ * recorded as stale; the spawner ends the others.
  */
 static void disown_runs(struct dispatcher *d)
 {
@@ -81,8 +81,9 @@ void dispatcher_rejoin(struct dispatcher *d)
 }
 
 /*
- * The runs of this daemon after a new connection. The same spawner still has them. A new spawner does not: its predecessor
- * has ended them, and reports how only if it was stopped in an orderly way.
+ * The runs of this daemon after a new connection. The same spawner still has them. A new spawner
+ * does not: its predecessor has ended them, and reports how only if it was stopped in an orderly
+ * way.
  */
 static void adopt_own_runs(struct dispatcher *d)
 {
@@ -105,7 +106,10 @@ static void adopt_own_runs(struct dispatcher *d)
 	}
 }
 
-/* The store lists these runs once only, so they are adopted even if the spawner has changed since the request. */
+/*
+ * The store lists these runs once only, so they are adopted even if the spawner has changed since
+ * the request.
+ */
 static void adopt_runs(struct dispatcher *d, struct op_node_open *n, bool same)
 {
 	for (size_t i = 0; i < n->same_spawner.n; i++)
@@ -120,7 +124,7 @@ static void on_node_opened(struct op *op, void *arg)
 	bool same = text_equal(op->node_open.spawner, spawner_link_id(d->o.spawner));
 
 	if (!op->ok) {
-		log_error("could not register with the store, %s: %s", op->node_open.rival ? "leaving" : "trying again", op->err.msg);
+		log_error("could not register with the store, %s: %s", op->node_open.rival ? "exiting" : "trying again", op->err.msg);
 		if (op->node_open.rival)
 			d->o.on_exit(EXIT_TRY_AGAIN, d->o.arg);
 		spawner_link_close(d->o.spawner, REGISTER_DELAY);

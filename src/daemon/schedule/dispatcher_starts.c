@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the start plan of a claimed run, sends it to the spawner and records the start. */
+/* Starts claimed runs through the spawner. */
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -24,7 +24,10 @@
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
 #define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused because the lease has expired */
 
-/* Doubles with every failure in a row, with jitter, so that a machine without free memory or processes recovers. */
+/*
+ * Doubles with every failure in a row, with jitter, so that a machine without free memory or
+ * processes recovers.
+ */
 static usec_t start_backoff(struct dispatcher *d)
 {
 	uint32_t random;
@@ -37,7 +40,8 @@ static usec_t start_backoff(struct dispatcher *d)
 	return delay / 2 + random % (delay / 2);
 }
 
-void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f, enum attempt_outcome outcome, const char *why)
+void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f,
+	enum attempt_outcome outcome, const char *why)
 {
 	f->end.outcome = outcome;
 	f->end.error = xstrdup(why);
@@ -98,7 +102,10 @@ not_started:
 
 /* ---- failed starts ---- */
 
-/* The run keeps its due time, and any node may claim it. This node claims again after the next renewal. */
+/*
+ * The run keeps its due time, and any node may claim it. This node claims again after the next
+ * renewal.
+ */
 static void give_back_for_lease(struct dispatcher *d, struct active_run *f)
 {
 	dispatcher_give_back(d, f, 0);
@@ -188,7 +195,8 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 	return 0;
 }
 
-void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid, usec_t started_at)
+void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid,
+	usec_t started_at)
 {
 	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_RUNNING);
 	f->end.pid = pid;

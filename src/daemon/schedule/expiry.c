@@ -19,7 +19,8 @@ struct expiry {
 	bool under_way, stopped;
 };
 
-struct expiry *expiry_new(const struct clock *clock, struct store_thread *store, struct run_watch_set *run_watch_set)
+struct expiry *expiry_new(const struct clock *clock, struct store_thread *store,
+	struct run_watch_set *run_watch_set)
 {
 	struct expiry *x = xcalloc(1, sizeof(*x));
 

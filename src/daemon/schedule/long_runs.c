@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets a timer for the next run that exceeds its usual duration, and asks the store for a notice then. */
+/* Asks the store for a notice when a run exceeds its usual duration. */
 #include "daemon/schedule/long_runs.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -58,8 +58,8 @@ static int on_long_timer(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-bool long_runs_new(struct sd_event *ev, const struct clock *clock, struct store_thread *store, struct active_runs *all,
-	struct long_runs **ret, struct err *e)
+bool long_runs_new(struct sd_event *ev, const struct clock *clock, struct store_thread *store,
+	struct active_runs *all, struct long_runs **ret, struct err *e)
 {
 	AUTO(long_runs) *l = xcalloc(1, sizeof(*l));
 	int r;

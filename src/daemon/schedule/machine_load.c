@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads /proc/loadavg and /proc/pressure; a file that is missing, as in some containers, gives an unknown figure. */
+/* Reads load figures from /proc; a missing file, as in some containers, gives an unknown figure. */
 #include "daemon/schedule/machine_load.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Load and pressure of the machine, read at most once a second. */
+/* Load figures of the machine, read at most once a second. */
 #pragma once
 #include "base/clock.h"
 #include "core/decide/machine_conditions.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the store to begin and end pauses when the first of them is due. */
+/* Asks the store to change the pauses that are due. */
 #include "daemon/schedule/pause_timer.h"
 #include "base/err.h"
 #include "base/log.h"

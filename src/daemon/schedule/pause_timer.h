@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Begins and ends pauses at their times. */
+/* Has pauses begin or end at their times. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -8,7 +8,8 @@ struct clock;
 struct pause_timer;
 struct store_thread;
 
-struct pause_timer *pause_timer_new(const struct clock *clock, struct store_thread *store /* borrowed */);
+struct pause_timer *pause_timer_new(const struct clock *clock,
+	struct store_thread *store /* borrowed */);
 void pause_timer_free(struct pause_timer *p); /* after the store threads have ended */
 AUTO_DEFINE(pause_timer);
 

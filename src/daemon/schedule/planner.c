@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the store to turn due slots into runs, and to queue boot jobs. */
+/* Asks the store to turn due slots into runs. */
 #include "daemon/schedule/planner.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -37,7 +37,8 @@ struct planner {
 	struct schedule_cache *schedule_cache; /* used on the store thread */
 };
 
-struct planner *planner_new(const struct clock *clock, struct store_thread *store, const char *node_id)
+struct planner *planner_new(const struct clock *clock, struct store_thread *store,
+	const char *node_id)
 {
 	struct planner *p = xcalloc(1, sizeof(*p));
 
@@ -93,8 +94,12 @@ static usec_t boot_resubmit(struct planner *p, usec_t now)
 	return USEC_NEVER;
 }
 
-/* On the store thread, inside the transaction. A spec that cannot be read is queued; the dispatcher reports the error. */
-static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, struct start_policy *ret_policy, void *arg)
+/*
+ * On the store thread, inside the transaction. A spec that cannot be read is queued; the dispatcher
+ * reports the error.
+ */
+static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret,
+	struct start_policy *ret_policy, void *arg)
 {
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
@@ -114,7 +119,10 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret, str
 	return true;
 }
 
-/* $JOBSCHED_BOOT_ID of the service manager has precedence: in a container /proc shows the boot of the host. */
+/*
+ * $JOBSCHED_BOOT_ID of the service manager has precedence: in a container /proc shows the boot of
+ * the host.
+ */
 static bool read_boot_id(struct planner *p)
 {
 	const char *named = getenv("JOBSCHED_BOOT_ID"), *text = named;

@@ -16,7 +16,10 @@ AUTO_DEFINE(planner);
 
 /* The first slot in the store that is not planned yet, after each batch; USEC_NEVER: none. */
 void planner_set_next_slot(struct planner *p, usec_t next_slot);
-/* Plans the slots within the look-ahead. Returns when to call again; USEC_NEVER: after the next batch. */
+/*
+ * Plans the slots within the look-ahead. Returns when to call again; USEC_NEVER: after the next
+ * batch.
+ */
 usec_t planner_pump(struct planner *p);
 /* Once at start: queues the boot jobs if the store has not seen this boot of the kernel. */
 void planner_boot(struct planner *p, const char *node_name /* borrowed until planner_free() */);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts in the current and in the previous window, so that the sum changes smoothly. */
+/* Sums the counts of two successive windows, so that the result changes smoothly. */
 #include "daemon/schedule/rate_meter.h"
 
 void rate_meter_count(struct rate_meter *p, usec_t boottime)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiles schedules and computes due and missed slots. */
+/* Computes slots from compiled schedules. */
 #include "daemon/schedule/schedule_cache.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -78,7 +78,9 @@ void schedule_cache_invalidate(struct schedule_cache *t)
 	atomic_store(&t->forget, true);
 }
 
-/* A one-time slot, or one that follows the end of a run, has no later slot that would replace it. */
+/*
+ * A one-time slot, or one that follows the end of a run, has no later slot that would replace it.
+ */
 static bool runs_always(const struct schedule_set *set)
 {
 	enum schedule_kind kind = schedule_set_kind(set);
@@ -124,7 +126,8 @@ static void cache_drop_all(struct schedule_cache *t)
 	zone_cache_clear(t->zones); /* no compiled schedule refers to a zone any more */
 }
 
-static struct compiled *compiled_of(struct schedule_cache *t, const struct due_job *due, struct err *e)
+static struct compiled *compiled_of(struct schedule_cache *t, const struct due_job *due,
+	struct err *e)
 {
 	struct compiled *c;
 
@@ -151,7 +154,10 @@ static bool next_slot(void *arg, usec_t after, usec_t *ret)
 	return schedule_set_next(c->set, after, ret);
 }
 
-/* The rules of the zone may have changed since the slot was stored. Then the slot that replaces it is used. */
+/*
+ * The rules of the zone may have changed since the slot was stored. Then the slot that replaces it
+ * is used.
+ */
 static bool slot_revalidate(struct compiled *c, usec_t slot, usec_t *ret)
 {
 	if (schedule_set_follows(c->set) || (schedule_set_next(c->set, slot - 1, ret) && *ret == slot)) {
@@ -170,7 +176,10 @@ static bool first_slot_resolve(struct compiled *c, usec_t slot, usec_t *ret)
 	return schedule_set_next_after_finish(c->set, slot, slot, ret);
 }
 
-/* The next_slot of a job whose next slot is unknown: it waits for the end of its run, a boot or a trigger. 0: none follows. */
+/*
+ * The next_slot of a job whose next slot is unknown: it waits for the end of its run, a boot or a
+ * trigger. 0: none follows.
+ */
 static usec_t slot_after_last(const struct compiled *c, usec_t now, bool planned)
 {
 	if (planned && schedule_set_follows(c->set))
@@ -180,8 +189,8 @@ static usec_t slot_after_last(const struct compiled *c, usec_t now, bool planned
 	return schedule_set_kind(c->set) == SCHEDULE_MANUAL ? USEC_NEVER : 0;
 }
 
-static bool walk_slots(struct schedule_cache *t, const struct due_job *due, struct compiled *c, usec_t first, usec_t now,
-	usec_t horizon, int64_t *steps, struct slot_plan *ret)
+static bool walk_slots(struct schedule_cache *t, const struct due_job *due, struct compiled *c,
+	usec_t first, usec_t now, usec_t horizon, int64_t *steps, struct slot_plan *ret)
 {
 	bool goes_on = t->long_walk.job == due->job && t->long_walk.revision == due->revision;
 	struct slot_walk *walk = goes_on ? &t->long_walk.walk : &t->walk;
@@ -200,7 +209,8 @@ static bool walk_slots(struct schedule_cache *t, const struct due_job *due, stru
 	return false;
 }
 
-static void add_planned_runs(const struct compiled *c, const struct slot_plan *plan, struct planned *ret)
+static void add_planned_runs(const struct compiled *c, const struct slot_plan *plan,
+	struct planned *ret)
 {
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct slot_range *r = &plan->v[i];
@@ -217,7 +227,8 @@ static void add_planned_runs(const struct compiled *c, const struct slot_plan *p
 	}
 }
 
-void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
+void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret,
+	void *arg)
 {
 	struct schedule_cache *t = arg;
 	struct err e = {};
@@ -243,7 +254,8 @@ void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, 
 	ret->next_slot = t->plan.next ? t->plan.next : slot_after_last(c, now, true);
 }
 
-size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
+size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up,
+	void *arg)
 {
 	struct err e = {};
 	struct compiled *c = compiled_of(arg, &late->job, &e);

@@ -20,5 +20,7 @@ AUTO_DEFINE(schedule_cache);
 void schedule_cache_invalidate(struct schedule_cache *t);
 
 /* plan_fn and late_fn of store/ops/op.h; 'arg' is the struct schedule_cache. */
-void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg);
-size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);
+void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret,
+	void *arg);
+size_t schedule_cache_missed(const struct late_job *late, usec_t now, bool *ret_caught_up,
+	void *arg);
