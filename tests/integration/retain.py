@@ -44,7 +44,7 @@ def old_history_is_archived_and_deleted_with_its_output():
         young = d.add(name="young", script="echo now")["id"]
         d.wait_final(young)
         said = d.jobctl("db", "prune", "--yes").stdout
-        assert "deleted 1 runs, 1 jobs" in said and "1 files of output" in said, said
+        assert "deleted 1 runs, 1 jobs" in said and "1 output files" in said, said
         lines = [json.loads(line) for name in glob.glob(archive + "/*.gz") for line in gzip.open(name)]
         assert [list(line) for line in lines] == [["run"], ["job"]], lines
         assert lines[0]["run"]["attempts"][0]["exit_code"] == 0, lines
