@@ -7,8 +7,9 @@
 
 json_t *error_json_write(const struct err *e)
 {
-	return json_pack("{s:{s:s, s:o, s:o}}", "error", "code", err_kind_info(e->kind)->code, "message",
-		json_value_text(e->msg), "field", json_value_text(e->field[0] ? e->field : NULL));
+	return json_pack("{s:{s:s, s:o, s:o}}", "error", "code", err_kind_info(e->kind)->code,
+		"message", json_value_text(e->msg), "field",
+		json_value_text(e->field[0] ? e->field : NULL));
 }
 
 bool error_json_read(const json_t *o, struct err *e)

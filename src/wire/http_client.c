@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conversation: connect, send a request, hand out the answer. */
+/* Connects, sends requests, retries and returns the response. */
 #include "wire/http_client.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,14 +15,14 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#define CONNECT_TIMEOUT_SEC 10 /* a full backlog makes connect() wait */
+#define CONNECT_TIMEOUT_SEC 10 /* connect() blocks while the backlog of the socket is full */
 
 struct http_client {
 	char *path;
-	int fd;        /* -1: to be connected again */
-	bool fresh;    /* no request has been answered on this connection yet */
+	int fd;        /* -1: not connected */
+	bool fresh;    /* no response has been received on this connection yet */
 	struct http_response response;
-	http_client_unresponsive_fn *on_silence; /* NULL: nobody wants to know */
+	http_client_unresponsive_fn *on_silence; /* NULL: none */
 	void *silence_arg;
 	int silence_ms;
 };
@@ -48,9 +48,11 @@ static void close_connection(struct http_client *c)
 static bool cannot_connect(const char *path, int errnum, struct err *e)
 {
 	if (errnum == EACCES || errnum == EPERM)
-		return err_set(e, ERR_DENIED, "may not connect to '%s': %s", path, strerror(errnum));
+		return err_set(e, ERR_DENIED, "no permission to connect to '%s': %s", path,
+			strerror(errnum));
 	if (errnum == EAGAIN)
-		return err_set(e, ERR_UNREACHABLE, "nobody accepts at '%s' within %d s", path,
+		return err_set(e, ERR_UNREACHABLE,
+			"no daemon accepted the connection to '%s' within %d s", path,
 			CONNECT_TIMEOUT_SEC);
 	return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", path, strerror(errnum));
 }
@@ -61,12 +63,12 @@ static bool reconnect(struct http_client *c, struct err *e)
 	const struct timeval limit = {.tv_sec = CONNECT_TIMEOUT_SEC};
 	int r;
 
-	strcpy(address.sun_path, c->path); /* http_client_open() measured it */
+	strcpy(address.sun_path, c->path); /* http_client_open() checked the length */
 	close_connection(c);
 	AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return err_errno(e, errno, "cannot make a socket");
-	/* For a Unix socket the sending limit is also that of connect(). */
+		return err_errno(e, errno, "cannot create a socket");
+	/* For a Unix socket SO_SNDTIMEO also limits connect(). */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 	do
 		r = connect(fd, (struct sockaddr *)&address, sizeof address);
@@ -88,8 +90,8 @@ bool http_client_open(const char *socket_path, struct http_client **ret, struct 
 
 	if (!*socket_path || strlen(socket_path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return err_set(e, ERR_INVALID,
-			"'%s' cannot be the path of a socket: it must have 1 to %zu bytes", socket_path,
-			sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+			"'%s' cannot be the path of a socket: the length must be 1 to %zu bytes",
+			socket_path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	c = xcalloc(1, sizeof *c);
 	c->fd = -1;
 	c->path = xstrdup(socket_path);
@@ -100,9 +102,11 @@ bool http_client_open(const char *socket_path, struct http_client **ret, struct 
 }
 
 /*
- * All of 'data', or ERR_UNREACHABLE. *ret_sent says whether a single byte left: when none did, nothing happened.
+ * Sends all of 'data', or fails with ERR_UNREACHABLE. *ret_sent: at least one byte was sent, so the
+ * request may be executed.
  */
-static bool send_request(int fd, const char *data, size_t len, usec_t until, bool *ret_sent, struct err *e)
+static bool send_request(int fd, const char *data, size_t len, usec_t until, bool *ret_sent,
+	struct err *e)
 {
 	*ret_sent = false;
 	while (len > 0) {
@@ -116,7 +120,8 @@ static bool send_request(int fd, const char *data, size_t len, usec_t until, boo
 			if (!http_response_poll(fd, POLLOUT, until, e))
 				return false;
 		} else if (n < 0 && errno != EINTR) {
-			return err_set(e, ERR_UNREACHABLE, "the daemon hung up: %s", strerror(errno));
+			return err_set(e, ERR_UNREACHABLE, "the daemon closed the connection: %s",
+				strerror(errno));
 		}
 	}
 	return true;
@@ -124,8 +129,8 @@ static bool send_request(int fd, const char *data, size_t len, usec_t until, boo
 
 static void render_request(struct buf *out, const char *method, const char *path, const char *body)
 {
-	buf_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: jobctl/%s\r\n", method, path,
-		PACKAGE_VERSION);
+	buf_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: jobctl/%s\r\n", method,
+		path, PACKAGE_VERSION);
 	if (body)
 		buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
 			strlen(body));
@@ -140,13 +145,14 @@ static void wait_unresponsive(struct http_client *c, usec_t until)
 {
 	usec_t first = http_response_deadline(c->silence_ms);
 
-	if (c->on_silence && (until < 0 || first < until) && !http_response_poll(c->fd, POLLIN, first, NULL))
+	if (c->on_silence && (until < 0 || first < until) &&
+		!http_response_poll(c->fd, POLLIN, first, NULL))
 		c->on_silence(c->silence_arg);
 }
 
-/* One try on the connection there is: sends, reads the head of the answer. */
-static bool exchange_once(struct http_client *c, const struct buf *request, usec_t until, bool *ret_sent,
-	struct err *e)
+/* Sends the request once on the current connection and reads the head of the response. */
+static bool exchange_once(struct http_client *c, const struct buf *request, usec_t until,
+	bool *ret_sent, struct err *e)
 {
 	struct err sending = {};
 	bool all_sent;
@@ -156,7 +162,10 @@ static bool exchange_once(struct http_client *c, const struct buf *request, usec
 	all_sent = send_request(c->fd, request->data, request->len, until, ret_sent, &sending);
 	if (all_sent)
 		wait_unresponsive(c, until);
-	/* A request that was refused half-way has its answer waiting all the same. */
+	/*
+	 * The daemon may refuse a request before it is sent completely; the response can be read
+	 * nevertheless.
+	 */
 	if (http_response_read_head(&c->response, c->fd, all_sent ? until : 0, e)) {
 		if (!all_sent)
 			c->response.keep = false;
@@ -167,7 +176,10 @@ static bool exchange_once(struct http_client *c, const struct buf *request, usec
 	return false;
 }
 
-/* Leaves the answer's head read. GETs are safe to repeat; a kept connection may have been closed meanwhile. */
+/*
+ * Sends a request and reads the head of the response. The daemon may have closed a kept connection
+ * meanwhile; then a GET, or a request of which nothing was sent, is sent again on a new connection.
+ */
 static bool exchange(struct http_client *c, const char *method, const char *path, const char *body,
 	usec_t until, struct err *e)
 {
@@ -179,7 +191,8 @@ static bool exchange(struct http_client *c, const char *method, const char *path
 		return false;
 	if (exchange_once(c, &request, until, &sent, e))
 		return true;
-	if (!c->fresh && (is_get || !sent) && c->response.got == 0 && !http_response_is_late(until)) {
+	if (!c->fresh && (is_get || !sent) && c->response.got == 0 &&
+		!http_response_is_late(until)) {
 		if (!reconnect(c, e))
 			return false;
 		if (exchange_once(c, &request, until, &sent, e))
@@ -197,16 +210,16 @@ static bool collect(const char *data, size_t len, void *arg)
 	return true;
 }
 
-/* An error answer of the daemon, as the daemon meant it if it says so in our words. */
+/* Converts an error response to *e. */
 static bool read_refusal(const struct http_response *a, const json_t *body, struct err *e)
 {
 	if (body && error_json_read(body, e))
 		return false;
 	return err_set(e, a->status == 503 ? ERR_BUSY : ERR_INTERNAL,
-		"the daemon answered with status %d and no explanation", a->status);
+		"the daemon sent status %d without an error message", a->status);
 }
 
-/* The whole body as JSON, or *ret NULL when it is empty or of another kind. */
+/* Reads the whole body as JSON. *ret is NULL if the body is empty or not JSON. */
 static bool read_json(struct http_client *c, usec_t until, json_t **ret, struct err *e)
 {
 	const struct http_response_limits limits = {.until = until, .max = HTTP_CLIENT_BODY_MAX};
@@ -225,8 +238,8 @@ static bool read_json(struct http_client *c, usec_t until, json_t **ret, struct 
 	return true;
 }
 
-bool http_client_call(struct http_client *c, const char *method, const char *path, const json_t *body,
-	int timeout_ms, json_t **ret, struct err *e)
+bool http_client_call(struct http_client *c, const char *method, const char *path,
+	const json_t *body, int timeout_ms, json_t **ret, struct err *e)
 {
 	usec_t until = http_response_deadline(timeout_ms);
 	AUTO_TEXT text = body ? json_dumps(body, JSON_COMPACT) : NULL;
@@ -248,15 +261,17 @@ bool http_client_call(struct http_client *c, const char *method, const char *pat
 	if (c->response.status >= 400)
 		read_refusal(&c->response, got, e);
 	else
-		err_set(e, ERR_INTERNAL, "the daemon's answer to '%s %s' is no JSON", method, path);
+		err_set(e, ERR_INTERNAL, "the response of the daemon to '%s %s' is not JSON",
+			method, path);
 	json_decref(got);
 	return false;
 }
 
-bool http_client_stream(struct http_client *c, const char *path, int timeout_ms, http_client_chunk_fn *fn, void *arg,
-	struct err *e)
+bool http_client_stream(struct http_client *c, const char *path, int timeout_ms,
+	http_client_chunk_fn *fn, void *arg, struct err *e)
 {
-	const struct http_response_limits limits = {.until = -1, .pause_ms = timeout_ms, .max = SIZE_MAX};
+	const struct http_response_limits limits = {
+		.until = -1, .pause_ms = timeout_ms, .max = SIZE_MAX};
 	bool all;
 
 	if (!exchange(c, "GET", path, NULL, http_response_deadline(timeout_ms), e))
@@ -277,7 +292,8 @@ bool http_client_stream(struct http_client *c, const char *path, int timeout_ms,
 	return all;
 }
 
-void http_client_on_unresponsive(struct http_client *c, int after_ms, http_client_unresponsive_fn *fn, void *arg)
+void http_client_on_unresponsive(struct http_client *c, int after_ms,
+	http_client_unresponsive_fn *fn, void *arg)
 {
 	c->silence_ms = after_ms;
 	c->on_silence = fn;
@@ -289,7 +305,8 @@ pid_t http_client_peer_pid(const struct http_client *c)
 	struct ucred who = {};
 	socklen_t size = sizeof who;
 
-	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid : 0;
+	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid
+											  : 0;
 }
 
 const char *http_client_header(const struct http_client *c, const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer's side of the conversation: status, headers, counted and chunked bodies. */
+/* Reads status, headers and counted or chunked bodies of a response. */
 #include "wire/http_response.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -12,7 +12,7 @@
 
 #define READ_SIZE (64 * 1024)
 #define CHUNK_LINE_MAX 256
-#define INTERIM_MAX 8 /* 1xx answers before the real one */
+#define INTERIM_MAX 8 /* 1xx responses before the final one */
 
 void http_response_done(struct http_response *a)
 {
@@ -49,7 +49,9 @@ bool http_response_poll(int fd, short events, usec_t until, struct err *e)
 		if (until >= 0) {
 			usec_t left = until - clock_boot(&clock_system);
 
-			/* Rounded up: waking a moment early would spin. */
+			/*
+			 * Rounded up: a poll that ends too early would be repeated in a busy loop.
+			 */
 			wait = left <= 0 ? 0
 			       : left > (usec_t)INT_MAX * USEC_MSEC
 				       ? INT_MAX
@@ -65,10 +67,10 @@ bool http_response_poll(int fd, short events, usec_t until, struct err *e)
 	}
 }
 
-/* Receives some more bytes. */
+/* Receives at least one byte. */
 static bool receive_more(struct http_response *a, int fd, usec_t until, struct err *e)
 {
-	/* What is left is at most the start of a line. */
+	/* The rest is at most the beginning of a line. */
 	if (a->at > 0) {
 		memmove(a->in.data, a->in.data + a->at, a->in.len - a->at);
 		a->in.len -= a->at;
@@ -84,23 +86,31 @@ static bool receive_more(struct http_response *a, int fd, usec_t until, struct e
 			return true;
 		}
 		if (n == 0)
-			return err_set(e, ERR_UNREACHABLE, "the daemon hung up before its answer was complete");
+			return err_set(e, ERR_UNREACHABLE,
+				"the daemon closed the connection before the response was "
+				"complete");
 		if (errno == EAGAIN) {
 			if (!http_response_poll(fd, POLLIN, until, e))
 				return false;
 		} else if (errno != EINTR) {
-			return err_set(e, ERR_UNREACHABLE, "the daemon hung up: %s", strerror(errno));
+			return err_set(e, ERR_UNREACHABLE, "the daemon closed the connection: %s",
+				strerror(errno));
 		}
 	}
 }
 
 static bool refuse_response(struct err *e, const char *what)
 {
-	return err_set(e, ERR_INTERNAL, "what answers at the socket does not speak our HTTP: %s", what);
+	return err_set(e, ERR_INTERNAL,
+		"the socket does not belong to a jobschedd: invalid HTTP response: %s", what);
 }
 
-/* The next line without its CRLF, ended by NUL in place; at most 'max' bytes. Valid until receive_more(). */
-static bool read_http_line(struct http_response *a, int fd, usec_t until, size_t max, char **ret, struct err *e)
+/*
+ * Reads the next line of at most 'max' bytes. The CRLF is replaced by NUL in place. Valid until
+ * receive_more().
+ */
+static bool read_http_line(struct http_response *a, int fd, usec_t until, size_t max, char **ret,
+	struct err *e)
 {
 	size_t seen = 0;
 
@@ -163,7 +173,7 @@ static bool add_header(struct http_response *a, char *line, struct err *e)
 	return true;
 }
 
-/* Headers up to the empty line. */
+/* Reads headers up to the empty line. */
 static bool read_headers(struct http_response *a, int fd, usec_t until, struct err *e)
 {
 	size_t total = 0;
@@ -177,13 +187,13 @@ static bool read_headers(struct http_response *a, int fd, usec_t until, struct e
 			return true;
 		total += strlen(line) + 2;
 		if (total > HTTP_CLIENT_HEAD_MAX)
-			return refuse_response(e, "its head is too long");
+			return refuse_response(e, "the head is too long");
 		if (!add_header(a, line, e))
 			return false;
 	}
 }
 
-/* The n-th header of that name, NULL beyond. */
+/* The n-th header of this name; NULL: there are fewer. */
 static const char *header_nth(const struct http_response *a, const char *name, int n)
 {
 	for (size_t at = 0; at < a->head.len;) {
@@ -201,7 +211,7 @@ const char *http_response_header(const struct http_response *a, const char *name
 	return header_nth(a, name, 0);
 }
 
-/* How long the body is, said once and in one way. */
+/* Determines the length of the body, which must be given exactly once. */
 static bool decide_length(struct http_response *a, struct err *e)
 {
 	const char *length = header_nth(a, "Content-Length", 0);
@@ -209,21 +219,21 @@ static bool decide_length(struct http_response *a, struct err *e)
 
 	if (header_nth(a, "Content-Length", 1) || header_nth(a, "Transfer-Encoding", 1) ||
 	    (length && coding))
-		return refuse_response(e, "the length is said twice");
+		return refuse_response(e, "the length is given twice");
 	if (a->status == 204 || a->status == 304) {
 		a->length = 0;
 		return true;
 	}
 	if (coding) {
 		if (strcasecmp(coding, "chunked") != 0)
-			return refuse_response(e, "an unknown transfer coding");
+			return refuse_response(e, "unknown transfer coding");
 		a->length = -1;
 		return true;
 	}
 	if (!length)
 		return refuse_response(e, "no length");
 	if (!text_parse_int(length, 0, INT64_MAX, &a->length))
-		return refuse_response(e, "the length is no number");
+		return refuse_response(e, "the length is not a number");
 	return true;
 }
 
@@ -246,7 +256,7 @@ bool http_response_read_head(struct http_response *a, int fd, usec_t until, stru
 		a->keep = !old && !(connection && strcasecmp(connection, "close") == 0);
 		return decide_length(a, e);
 	}
-	return refuse_response(e, "too many interim answers");
+	return refuse_response(e, "too many interim responses");
 }
 
 static usec_t next_deadline(const struct http_response_limits *l)
@@ -254,9 +264,9 @@ static usec_t next_deadline(const struct http_response_limits *l)
 	return l->until >= 0 ? l->until : http_response_deadline(l->pause_ms);
 }
 
-/* Hands out exactly 'left' bytes as they come. *ret_stop: the receiver has enough. */
-static bool pass_body(struct http_response *a, int fd, const struct http_response_limits *l, int64_t left,
-	http_client_chunk_fn *fn, void *arg, bool *ret_stop, struct err *e)
+/* Passes exactly 'left' bytes to 'fn' as they arrive. *ret_stop: 'fn' stopped early. */
+static bool pass_body(struct http_response *a, int fd, const struct http_response_limits *l,
+	int64_t left, http_client_chunk_fn *fn, void *arg, bool *ret_stop, struct err *e)
 {
 	*ret_stop = false;
 	while (left > 0) {
@@ -296,8 +306,8 @@ static bool parse_chunk_size(const char *line, int64_t *ret, struct err *e)
 	return true;
 }
 
-static bool read_chunks(struct http_response *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
-	void *arg, struct err *e)
+static bool read_chunks(struct http_response *a, int fd, const struct http_response_limits *l,
+	http_client_chunk_fn *fn, void *arg, struct err *e)
 {
 	size_t total = 0, trailer = 0;
 	int64_t size = 0;
@@ -311,7 +321,7 @@ static bool read_chunks(struct http_response *a, int fd, const struct http_respo
 		if (size == 0)
 			break;
 		if ((uint64_t)size > l->max - total)
-			return refuse_response(e, "the answer is too long");
+			return refuse_response(e, "the body is too long");
 		total += (size_t)size;
 		if (!pass_body(a, fd, l, size, fn, arg, &stop, e))
 			return false;
@@ -327,13 +337,13 @@ static bool read_chunks(struct http_response *a, int fd, const struct http_respo
 			return false;
 		trailer += strlen(line);
 		if (trailer > HTTP_CLIENT_HEAD_MAX)
-			return refuse_response(e, "its trailer is too long");
+			return refuse_response(e, "the trailer is too long");
 	} while (*line);
 	return true;
 }
 
-bool http_response_read_body(struct http_response *a, int fd, const struct http_response_limits *l, http_client_chunk_fn *fn,
-	void *arg, struct err *e)
+bool http_response_read_body(struct http_response *a, int fd, const struct http_response_limits *l,
+	http_client_chunk_fn *fn, void *arg, struct err *e)
 {
 	bool stop;
 
@@ -342,11 +352,14 @@ bool http_response_read_body(struct http_response *a, int fd, const struct http_
 			return false;
 	} else {
 		if ((uint64_t)a->length > l->max)
-			return refuse_response(e, "the answer is too long");
+			return refuse_response(e, "the body is too long");
 		if (!pass_body(a, fd, l, a->length, fn, arg, &stop, e))
 			return false;
 	}
-	/* Bytes nobody asked for: whatever they are, the next answer would be misread. */
+	/*
+	 * Unexpected bytes after the body would be taken for the next response, so the connection
+	 * is not reused.
+	 */
 	if (a->at != a->in.len)
 		a->keep = false;
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads JSON from outside: bounded before it is parsed, and every refusal says where. */
+/* Parses untrusted JSON with size and depth limits. */
 #include "wire/json_read.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -8,21 +8,24 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Where the scan stands, as far as a message needs it. */
+/* The position of the scan, for error messages. */
 struct level {
-	const char *key; /* raw text of the member being read, or NULL */
+	const char *key; /* raw text of the current member; NULL: none */
 	size_t key_len;
-	size_t index;    /* of the element being read */
+	size_t index;    /* of the current element */
 	bool array;
 };
 
 struct scan {
 	struct level levels[JSON_DEPTH_MAX + 1];
-	size_t depth;    /* of open containers; may pass JSON_DEPTH_MAX by one */
+	size_t depth;    /* open containers; at most JSON_DEPTH_MAX + 1 */
 	size_t values;
 };
 
-/* The position after the string that starts at text[at] (a quote), or len when it does not end. */
+/*
+ * Returns the position after the string that starts at text[at] with a quote, or len if it is not
+ * terminated.
+ */
 static size_t scan_string(const char *text, size_t len, size_t at)
 {
 	for (size_t i = at + 1; i < len; i++) {
@@ -42,12 +45,12 @@ static void scan_open(struct scan *s, bool array)
 }
 
 /*
- * Walks the text without recursion up to 'stop', counting depth and values. It does not care for
- * grammar: what it cannot make sense of is refused by the parser afterwards.
+ * Scans the text up to 'stop' without recursion and counts depth and values. The scan does not
+ * check the grammar; the parser does so afterwards.
  */
 static void scan_text(struct scan *s, const char *text, size_t len, size_t stop, size_t members)
 {
-	const char *str = NULL; /* the last string, in case it is a member's name */
+	const char *str = NULL; /* the last string, which may be the name of a member */
 	size_t str_len = 0;
 
 	for (size_t i = 0; i < stop && s->depth <= JSON_DEPTH_MAX && s->values <= members;) {
@@ -83,7 +86,7 @@ static void scan_text(struct scan *s, const char *text, size_t len, size_t stop,
 		}
 		i++;
 	}
-	/* stopped between a member's name and its colon */
+	/* stopped between the name of a member and its colon */
 	if (s->depth <= JSON_DEPTH_MAX && !s->levels[s->depth].key && str) {
 		s->levels[s->depth].key = str;
 		s->levels[s->depth].key_len = str_len;
@@ -129,17 +132,18 @@ static bool refuse_syntax(const char *text, size_t len, const json_error_t *je, 
 
 	switch (json_error_code(je)) {
 	case json_error_duplicate_key:
-		why = xprintf("the member is there twice");
+		why = xprintf("the member is given twice");
 		break;
 	case json_error_null_character:
 	case json_error_null_byte_in_key:
-		why = xprintf("a NUL character is not allowed; bytes go into the _b64 form");
+		why = xprintf("a NUL character is not allowed; use the _b64 form for bytes");
 		break;
 	case json_error_invalid_utf8:
-		why = xprintf("not valid UTF-8; bytes go into the _b64 form");
+		why = xprintf("not valid UTF-8; use the _b64 form for bytes");
 		break;
 	default:
-		why = xprintf("not valid JSON: %s (line %d, column %d)", je->text, je->line, je->column);
+		why = xprintf("not valid JSON: %s (line %d, column %d)", je->text, je->line,
+			je->column);
 	}
 	scan_text(&s, text, len, at < len ? at : len, SIZE_MAX);
 	return refuse_at(&s, ERR_INVALID, e, why);
@@ -152,13 +156,14 @@ json_t *json_read_bounded(const char *text, size_t len, size_t max, size_t membe
 	json_t *j;
 
 	if (len > max) {
-		err_set(e, ERR_TOO_LARGE, "the JSON text has %zu bytes, at most %zu are taken", len, max);
+		err_set(e, ERR_TOO_LARGE, "the JSON text has %zu bytes, the limit is %zu", len,
+			max);
 		return NULL;
 	}
-	/* jansson recurses once per level: the depth is known to be small before it sees the text */
+	/* jansson recurses once per level, so the depth is limited before parsing */
 	scan_text(&s, text, len, len, members);
 	if (s.depth > JSON_DEPTH_MAX) {
-		refuse_at(&s, ERR_INVALID, e, "nested too deep, at most 64 levels are taken");
+		refuse_at(&s, ERR_INVALID, e, "nested too deep, the limit is 64 levels");
 		return NULL;
 	}
 	if (s.values > members) {

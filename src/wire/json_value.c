@@ -39,7 +39,7 @@ static int write_piece(const char *data, size_t len, void *arg)
 
 void json_value_write(const json_t *j, struct buf *out)
 {
-	/* 15 digits keep microseconds of any duration and write 0.1 as 0.1 */
+	/* 15 digits are exact for durations in microseconds, and write 0.1 as 0.1 */
 	json_dump_callback(j, write_piece, out,
 		JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of a run: a flat JSON object of texts, and back. */
+/* Reads and writes run parameters as a flat JSON object. */
 #include "wire/params_json.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -19,15 +19,17 @@ bool params_json_read(const json_t *o, struct strv *ret, struct err *e)
 	json_t *v;
 
 	if (!json_is_object(o))
-		return err_field(e, "params", "'params' must be an object of texts");
+		return err_field(e, "params", "'params' must be an object of strings");
 	if ((int64_t)json_object_size(o) > f->max)
-		return err_field(e, "params", "'params' has more than %lld members", (long long)f->max);
+		return err_field(e, "params", "'params' has more than %lld members",
+			(long long)f->max);
 	json_object_foreach((json_t *)o, name, v) {
 		const char *text = json_string_value(v);
 		AUTO_TEXT pair = NULL;
 
 		if (!text || strlen(text) != json_string_length(v))
-			return err_field(e, "params", "the value of '%.64s' must be text without NUL", name);
+			return err_field(e, "params",
+				"the value of '%.64s' must be a string without NUL", name);
 		pair = xprintf("%s=%s", name, text);
 		if (!f->check(pair, e))
 			return false;
@@ -51,7 +53,8 @@ bool params_json_from_text(const char *text, struct strv *ret, struct err *e)
 	return ok;
 }
 
-bool params_json_run_from_text(const char *text, struct strv *ret, char **ret_warrant, struct err *e)
+bool params_json_run_from_text(const char *text, struct strv *ret, char **ret_warrant,
+	struct err *e)
 {
 	json_t *o;
 	bool ok;
@@ -78,7 +81,8 @@ char *params_json_to_text(const struct strv *params, struct err *e)
 		AUTO_TEXT name = eq ? xstrndup(params->v[i], (size_t)(eq - params->v[i])) : NULL;
 
 		if (!eq || json_object_set_new(o, name, json_string(eq + 1)) < 0) {
-			err_field(e, "params", "'%.64s' is not NAME=VALUE of UTF-8 text", params->v[i]);
+			err_field(e, "params", "'%.64s' is not NAME=VALUE of UTF-8 text",
+				params->v[i]);
 			return NULL;
 		}
 	}

@@ -9,9 +9,11 @@ struct strv;
 
 /* Names are checked; text that is not UTF-8 is refused. */
 bool params_json_read(const json_t *o, struct strv *ret /* empty */, struct err *e);
-bool params_json_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */, struct err *e);
+bool params_json_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */,
+	struct err *e);
 
 /* The stored parameters of a run, which may include its warrant as the member with the empty name. */
 bool params_json_run_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */,
 	char **ret_warrant, struct err *e);
-char *params_json_to_text(const struct strv *params, struct err *e); /* caller frees; NULL: *e has the error */
+/* Caller frees; NULL: *e has the error. */
+char *params_json_to_text(const struct strv *params, struct err *e);

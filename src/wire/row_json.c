@@ -32,9 +32,10 @@ static json_t *write_last_run(const struct job *j)
 {
 	if (j->last_run.id == 0)
 		return json_null();
-	return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)j->last_run.id, "state",
-		run_state_name((enum run_state)j->last_run.state), "slot", json_value_time(j->last_run.slot),
-		"ended_at", json_value_time(j->last_run.ended_at), "exit_code",
+	return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)j->last_run.id,
+		"state", run_state_name((enum run_state)j->last_run.state), "slot",
+		json_value_time(j->last_run.slot), "ended_at",
+		json_value_time(j->last_run.ended_at), "exit_code",
 		write_exit(j->last_run.exit_code), "signal", write_signal(j->last_run.term_signal));
 }
 
@@ -55,16 +56,26 @@ json_t *row_json_pause(const struct pause_order *p)
 
 json_t *row_json_job_pause(const struct job *j)
 {
-	const struct pause_order p = {.scope = PAUSE_JOB, .uid = j->uid, .by_uid = j->pause.by_uid, .by_name = j->pause.by_name,
-		.reason = j->reason, .at = j->pause.at, .until = j->pause.until};
+	const struct pause_order p = {.scope = PAUSE_JOB,
+		.uid = j->uid,
+		.by_uid = j->pause.by_uid,
+		.by_name = j->pause.by_name,
+		.reason = j->reason,
+		.at = j->pause.at,
+		.until = j->pause.until};
 
 	return j->state == JOB_PAUSED ? row_json_pause(&p) : json_null();
 }
 
 json_t *row_json_job_next_pause(const struct job *j)
 {
-	const struct pause_order p = {.scope = PAUSE_JOB, .uid = j->uid, .by_uid = j->pause.by_uid, .by_name = j->pause.by_name,
-		.reason = j->pause.reason, .at = j->pause.at, .later = true};
+	const struct pause_order p = {.scope = PAUSE_JOB,
+		.uid = j->uid,
+		.by_uid = j->pause.by_uid,
+		.by_name = j->pause.by_name,
+		.reason = j->pause.reason,
+		.at = j->pause.at,
+		.later = true};
 
 	return j->state == JOB_ACTIVE && j->pause.later ? row_json_pause(&p) : json_null();
 }
@@ -158,7 +169,8 @@ json_t *row_json_attempt(const struct attempt *a)
 	json_object_set_new(o, "cpu_system", json_value_seconds(a->cpu_system));
 	json_object_set_new(o, "max_rss", json_integer(a->max_rss));
 	json_object_set_new(o, "io_read", a->io_read < 0 ? json_null() : json_integer(a->io_read));
-	json_object_set_new(o, "io_written", a->io_written < 0 ? json_null() : json_integer(a->io_written));
+	json_object_set_new(o, "io_written",
+		a->io_written < 0 ? json_null() : json_integer(a->io_written));
 	json_object_set_new(o, "output_bytes", json_integer(a->output_bytes));
 	json_object_set_new(o, "output_dropped", json_integer(a->output_dropped));
 	json_object_set_new(o, "error", json_value_text(a->error));

@@ -10,10 +10,12 @@ struct job;
 struct pause_order;
 struct run;
 
-json_t *row_json_job(const struct job *j, struct err *e); /* the fields of the job with id, state, owner and so on */
+/* The fields of the job with id, state, owner and so on. */
+json_t *row_json_job(const struct job *j, struct err *e);
 json_t *row_json_run(const struct run *r);
 json_t *row_json_attempt(const struct attempt *a);
 json_t *row_json_event(const struct event *ev);
 json_t *row_json_pause(const struct pause_order *p);
 json_t *row_json_job_pause(const struct job *j);      /* null unless the job is paused */
-json_t *row_json_job_next_pause(const struct job *j); /* null unless the job is active and will be paused */
+/* Null unless the job is active and will be paused. */
+json_t *row_json_job_next_pause(const struct job *j);

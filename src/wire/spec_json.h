@@ -11,10 +11,12 @@ struct job_spec;
  * Reads a submission: the fields of a job and "key". ERR_INVALID with e->field for an unknown member,
  * a wrong type or a value out of range.
  */
-bool spec_json_read(const json_t *o, struct job_spec *s /* initialised */, char **ret_key, struct err *e);
+bool spec_json_read(const json_t *o, struct job_spec *s /* initialised */, char **ret_key,
+	struct err *e);
 json_t *spec_json_write(const struct job_spec *s);     /* members that differ from their defaults */
 json_t *spec_json_write_all(const struct job_spec *s); /* all members */
-char *spec_json_to_text(const struct job_spec *s);     /* canonical JSON: sorted, compact; caller frees */
+/* Canonical JSON: sorted, compact; caller frees. */
+char *spec_json_to_text(const struct job_spec *s);
 bool spec_json_from_text(const char *text, struct job_spec *s /* initialised */, struct err *e);
 
 /*

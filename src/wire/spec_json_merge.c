@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members laid over a definition: null resets, an object goes into a map member by member. */
+/* Applies a JSON merge patch to a job definition. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "core/job/job.h"
@@ -12,11 +12,13 @@ static void *field_at(struct job_spec *s, const struct job_field *f)
 	return (char *)s + f->offset;
 }
 
-/* Both have the field's old and new content; afterwards each has the other's. */
+/* Exchanges the value of one field between two definitions. */
 static void swap_field(const struct job_field *f, struct job_spec *a, struct job_spec *b)
 {
-	static const size_t sizes[FIELD_TYPE_MAX] = {[FIELD_TEXT] = sizeof(char *), [FIELD_LIST] = sizeof(struct strv),
-		[FIELD_MAP] = sizeof(struct strv), [FIELD_BLOB] = sizeof(struct blob)};
+	static const size_t sizes[FIELD_TYPE_MAX] = {[FIELD_TEXT] = sizeof(char *),
+		[FIELD_LIST] = sizeof(struct strv),
+		[FIELD_MAP] = sizeof(struct strv),
+		[FIELD_BLOB] = sizeof(struct blob)};
 	size_t size = sizes[f->type] ? sizes[f->type] : sizeof(int64_t);
 	char keep[sizeof(struct strv) + sizeof(struct blob)];
 
@@ -40,7 +42,7 @@ static void drop_pair(struct strv *map, const char *name)
 		map->v[to] = NULL;
 }
 
-/* New pairs take the place of those of the same name. */
+/* Replaces pairs of the same name. */
 static void merge_pairs(struct strv *map, const struct strv *pairs)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
@@ -51,7 +53,8 @@ static void merge_pairs(struct strv *map, const struct strv *pairs)
 	}
 }
 
-static bool merge_map(const char *name, const struct job_field *f, const json_t *value, struct job_spec *s, struct err *e)
+static bool merge_map(const char *name, const struct job_field *f, const json_t *value,
+	struct job_spec *s, struct err *e)
 {
 	AUTO_DONE(job_spec) given;
 	json_auto_t *set = json_object(), *alone = NULL;
@@ -71,7 +74,8 @@ static bool merge_map(const char *name, const struct job_field *f, const json_t 
 		return false;
 	merge_pairs(map, field_at(&given, f));
 	if ((int64_t)map->n > f->max)
-		return err_field(e, f->name, "'%s' is too long: at most %lld members", f->name, (long long)f->max);
+		return err_field(e, f->name, "'%s' is too long: at most %lld members", f->name,
+			(long long)f->max);
 	return true;
 }
 
@@ -116,12 +120,13 @@ bool spec_json_merge(const json_t *patch, struct job_spec *s, struct err *e)
 
 		if (!merge_member(name, v, s, e))
 			return false;
-		/* a job has one of them, so that giving it takes the other away */
+		/* a job has either a command or a script, so one replaces the other */
 		if (!json_is_null(v) && strcmp(f->name, "command") == 0)
 			other = job_field_find("script");
 		else if (!json_is_null(v) && strcmp(f->name, "script") == 0)
 			other = job_field_find("command");
-		if (other && !json_object_get(patch, other->name) && !merge_member(other->name, json_null(), s, e))
+		if (other && !json_object_get(patch, other->name) &&
+			!merge_member(other->name, json_null(), s, e))
 			return false;
 	}
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a submission: each member by the row of job_fields[] that names it. */
+/* Reads a job definition from JSON using the field table. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/duration.h"
@@ -14,10 +14,10 @@
 #define KEY_MAX 200 /* bytes of an idempotency key */
 #define B64 "_b64"
 
-/* One member being read. */
+/* The member that is being read. */
 struct member {
 	const struct job_field *field;
-	const char *name; /* as written, with _b64 if so */
+	const char *name; /* as written, with the _b64 suffix */
 	const json_t *value;
 	bool b64;
 	void *at;         /* in the spec */
@@ -59,11 +59,11 @@ static bool check_range(const struct member *m, int64_t n, struct err *e)
 		(long long)m->field->min, (long long)m->field->max);
 }
 
-/* The bytes of a JSON string, decoded where the member is a _b64 one. */
+/* The bytes of a JSON string, decoded for a _b64 member. */
 static bool read_bytes(const struct member *m, const json_t *v, struct buf *out, struct err *e)
 {
 	if (!json_is_string(v))
-		return wrong_type(m, m->b64 ? "base64 text" : "text", e);
+		return wrong_type(m, m->b64 ? "a base64 string" : "a string", e);
 	if (!m->b64)
 		buf_add(out, json_string_value(v), json_string_length(v));
 	else if (!buf_base64_decode(json_string_value(v), json_string_length(v), out))
@@ -71,7 +71,7 @@ static bool read_bytes(const struct member *m, const json_t *v, struct buf *out,
 	return true;
 }
 
-/* The same for what becomes a C string. */
+/* The same for a value that is stored as a C string. */
 static bool read_c_text(const struct member *m, const json_t *v, struct buf *out, struct err *e)
 {
 	if (!read_bytes(m, v, out, e))
@@ -118,7 +118,7 @@ static bool read_list_field(const struct member *m, struct err *e)
 	size_t i;
 
 	if (!json_is_array(m->value) && !json_is_string(m->value))
-		return wrong_type(m, "a list of texts", e);
+		return wrong_type(m, "a list of strings", e);
 	if (!check_count(m, json_is_array(m->value) ? (int64_t)json_array_size(m->value) : 1,
 		    "members", e))
 		return false;
@@ -141,13 +141,13 @@ static bool read_map_field(const struct member *m, struct err *e)
 	json_t *v;
 
 	if (!json_is_object(m->value))
-		return wrong_type(m, "an object of texts", e);
+		return wrong_type(m, "an object of strings", e);
 	if (!check_count(m, (int64_t)json_object_size(m->value), "members", e))
 		return false;
 	json_object_foreach((json_t *)m->value, key, v) {
 		if (!*key || strchr(key, '='))
-			return err_field(e, m->name, "'%s' has a name that is empty or contains '='",
-				m->name);
+			return err_field(e, m->name,
+				"'%s' has a name that is empty or contains '='", m->name);
 		if (!read_element(m, v, key, &list, e))
 			return false;
 	}
@@ -183,15 +183,18 @@ static bool read_int_field(const struct member *m, struct err *e)
 	return true;
 }
 
-/* A number that is written as a text. */
+/* Reads a number that is written as a string. */
 static bool read_worded_field(const struct member *m, struct err *e)
 {
 	const char *text = json_string_value(m->value);
 
 	if (!text)
-		return wrong_type(m, m->field->type == FIELD_OCTAL  ? "octal digits in a text, like \"022\""
-				     : m->field->type == FIELD_TIME ? "a time in a text, like \"2026-11-16T09:00:00Z\""
-								    : m->field->arg, e);
+		return wrong_type(m,
+			m->field->type == FIELD_OCTAL ? "a string of octal digits, like \"022\""
+			: m->field->type == FIELD_TIME
+				? "a time as a string, like \"2026-11-16T09:00:00Z\""
+				: m->field->arg,
+			e);
 	return job_field_parse(m->field, text, m->at, e);
 }
 
@@ -207,10 +210,10 @@ static bool read_duration_field(const struct member *m, struct err *e)
 	} else if (json_is_number(m->value)) {
 		double s = json_number_value(m->value);
 
-		/* beyond 3e12 s no row allows it, and the product would leave 64 bits */
+		/* values over 3e12 s are out of every range, and the product would overflow */
 		d = isfinite(s) && fabs(s) < 3e12 ? llround(s * USEC_SEC) : INT64_MAX;
 	} else {
-		return wrong_type(m, "a number of seconds or a text like \"1h30m\"", e);
+		return wrong_type(m, "a number of seconds or a string like \"1h30m\"", e);
 	}
 	if (!check_range(m, d, e))
 		return false;
@@ -231,7 +234,10 @@ static bool (*const readers[FIELD_TYPE_MAX])(const struct member *m, struct err 
 	[FIELD_CHOICE] = read_worded_field,
 };
 
-/* The row that a member's name means; its _b64 form only where the row has bytes. */
+/*
+ * The field of a member name. The _b64 form exists only for fields that may have other bytes than
+ * UTF-8.
+ */
 static const struct job_field *find_member_field(const char *name, bool *ret_b64)
 {
 	const struct job_field *f = job_field_find(name);
@@ -239,7 +245,8 @@ static const struct job_field *find_member_field(const char *name, bool *ret_b64
 	char plain[64];
 
 	*ret_b64 = false;
-	if (f || len <= strlen(B64) || len >= sizeof(plain) || strcmp(name + len - strlen(B64), B64))
+	if (f || len <= strlen(B64) || len >= sizeof(plain) ||
+		strcmp(name + len - strlen(B64), B64))
 		return f;
 	memcpy(plain, name, len - strlen(B64));
 	plain[len - strlen(B64)] = '\0';
@@ -254,7 +261,7 @@ static bool read_idempotency_key(const json_t *v, char **ret, struct err *e)
 	size_t len = json_string_length(v);
 
 	if (!s)
-		return err_field(e, "key", "'key' must be text");
+		return err_field(e, "key", "'key' must be a string");
 	if (len == 0 || len > KEY_MAX || strlen(s) != len)
 		return err_field(e, "key", "'key' must have 1 to %d bytes and no NUL", KEY_MAX);
 	free(*ret);
@@ -262,8 +269,8 @@ static bool read_idempotency_key(const json_t *v, char **ret, struct err *e)
 	return true;
 }
 
-static bool read_spec_member(const json_t *o, const char *name, const json_t *value, struct job_spec *s,
-	struct err *e)
+static bool read_spec_member(const json_t *o, const char *name, const json_t *value,
+	struct job_spec *s, struct err *e)
 {
 	struct member m = { .name = name, .value = value };
 

@@ -78,7 +78,7 @@ static json_t *write_number(const struct job_field *f, int64_t n)
 	return json_string(text);
 }
 
-/* The value of a field; *ret_b64 when it can only be written as bytes. NULL: it has its default. */
+/* The value of a field. *ret_b64: it must be written as base64. NULL: it has its default. */
 static json_t *write_field(const struct job_field *f, const void *at, bool *ret_b64)
 {
 	const struct strv *list = at;
@@ -159,7 +159,10 @@ char *spec_json_to_text(const struct job_spec *s)
 	AUTO_DONE(buf) b = {};
 	json_t *o = spec_json_write(s);
 
-	/* in a stored text, a missing umask is not the default of today but the one of earlier versions */
+	/*
+	 * a stored definition without umask has the default of earlier versions, so the current
+	 * default is written explicitly
+	 */
 	if (s->umask == JOB_UMASK_UNSAID)
 		json_object_del(o, "umask");
 	else if (!json_object_get(o, "umask"))

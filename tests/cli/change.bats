@@ -46,7 +46,7 @@ editor() {
 	[ "$status" -eq 3 ]
 	run jobctl set --revision 7 three priority=1
 	[ "$status" -eq 6 ]
-	[[ "$output" == *"at revision 1 and not at 7"* ]]
+	[[ "$output" == *"at revision 1, not 7"* ]]
 }
 
 @test "set --dry-run shows the change and the next slots, and changes nothing" {

@@ -210,7 +210,7 @@ def a_condition_that_the_machine_cannot_judge_is_told_when_adding_and_while_wait
         found = wait_until("it waits", 10, lambda: [r for r in d.runs(answer["id"]) if r["reason"] == "condition unknown"])
         assert found[0]["state"] == "queued"
         said = d.jobctl("add", "--when", "memory<50", "--dry-run", "--", "true").stdout
-        assert "this machine does not tell its 'memory'" in said, said
+        assert "this machine does not report 'memory'" in said, said
 
 
 main()

@@ -268,7 +268,7 @@ static void a_foreign_thing_is_answered_byte_for_byte_as_a_missing_one(void **st
 		} else if (strstr(rows[i].path, "{template}") && rows[i].other == 'N') {
 			compare_with_missing(&w, &rows[i], SECRET, "nothing");
 		} else if (strstr(rows[i].path, "{owner}")) {
-			compare_with_missing(&w, &rows[i], "1", "3"); /* 3 has no limits of his own */
+			compare_with_missing(&w, &rows[i], "1", "3"); /* 3 has no limits of its own */
 		}
 	}
 	rig_stop(&w.rig);
@@ -329,16 +329,16 @@ static void a_list_that_cannot_be_used_denies_everybody_but_root(void **state)
 	rig_start(&rig, &rig_generous);
 	for (size_t i = 0; i < ELEMENTS(malformed); i++) {
 		write_list(rig.deny, malformed[i], 0644);
-		expect_closed(&rig, "/deny' cannot be used: line 1 is no user's name");
+		expect_closed(&rig, "/deny' cannot be used: line 1 is not a user name");
 		write_list(rig.allow, malformed[i], 0644);
-		expect_closed(&rig, "/allow' cannot be used: line 1 is no user's name");
+		expect_closed(&rig, "/allow' cannot be used: line 1 is not a user name");
 		unlink(rig.allow);
 	}
 	write_list(rig.deny, "nobody\n", 0646);
-	expect_closed(&rig, "everybody can write it");
+	expect_closed(&rig, "it is writable by everyone");
 	unlink(rig.deny);
 	assert_int_equal(mkdir(rig.deny, 0755), 0);
-	expect_closed(&rig, "it is no regular file");
+	expect_closed(&rig, "it is not a regular file");
 	rmdir(rig.deny);
 	assert_int_equal(symlink(rig.deny, rig.deny), 0); /* a loop: it is there and cannot be read */
 	expect_closed(&rig, "symbolic links");

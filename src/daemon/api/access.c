@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may do what: one table, asked by every route. */
+/* Permission table that every route consults. */
 #include "daemon/api/access.h"
 #include "core/job/owner.h"
 
 /*
- * What would start a command that root did not write is not an administrator's to do to root's jobs: NOT_ROOTS.
- * Whom the lists deny may see and stop what he has, and start nothing, as with at(1) and cron.
+ * NOT_ROOTS: administrators may not do this to a job of root, because it would start a command that
+ * root did not write. A user on the deny list may see and stop existing jobs but not start
+ * anything, as with at(1) and cron(8).
  */
 enum word { NO, YES, NOT_ROOTS };
 
@@ -59,7 +60,8 @@ enum access_role access_role(const struct access *a, const struct caller *c, int
 	return c->number == owner ? ROLE_OWNER : ROLE_OTHER;
 }
 
-bool access_may(const struct access *a, const struct caller *c, enum access_verb verb, int64_t owner)
+bool access_may(const struct access *a, const struct caller *c, enum access_verb verb,
+	int64_t owner)
 {
 	enum word word = verb < VERB_MAX ? (enum word)allowed[verb][access_role(a, c, owner)] : NO;
 
@@ -69,7 +71,8 @@ bool access_may(const struct access *a, const struct caller *c, enum access_verb
 int64_t access_scope(const struct access *a, const struct caller *c, enum access_verb verb)
 {
 	enum access_role role = access_role(a, c, c->number);
-	enum word word = (enum word)allowed[verb][role == ROLE_ROOT || role == ROLE_ADMIN ? role : ROLE_OTHER];
+	enum word word = (enum word)
+		allowed[verb][role == ROLE_ROOT || role == ROLE_ADMIN ? role : ROLE_OTHER];
 
 	return word == YES ? OWNER_ALL : word == NOT_ROOTS ? OWNER_NOT_ROOT : c->number;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The site's lists of who may start anything here, as cron.allow and cron.deny. */
+/* Reads, validates and caches the allow and deny files. */
 #include "daemon/api/allow_list.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,12 +18,12 @@
 #define LIST_MAX (1 << 20) /* bytes */
 #define USER_MAX 256
 
-/* One file as it was when it was last read. */
+/* One file, as last read. */
 struct user_list {
 	char *path;
-	struct stat seen;   /* st_ino 0: there was none */
-	bool broken;        /* it is there and says nothing that can be trusted */
-	char why[160];      /* ... because */
+	struct stat seen;   /* st_ino 0: it did not exist */
+	bool broken;        /* it exists but cannot be used */
+	char why[160];      /* the reason */
 	struct strv users;  /* sorted */
 };
 
@@ -62,13 +62,17 @@ static int compare_user_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Any name that the user database could have, and nothing that only looks like one. */
+/*
+ * Accepts every name that the user database could have, and rejects separators and comments inside
+ * a line.
+ */
 static bool is_user(const char *s, size_t len)
 {
 	if (len == 0 || len > USER_MAX || *s == '-')
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] == 127 || strchr("#:,/@%!+", s[i]))
+		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] == 127 ||
+			strchr("#:,/@%!+", s[i]))
 			return false;
 	return true;
 }
@@ -88,7 +92,7 @@ static bool add_list_line(struct user_list *n, const char *line, size_t len, siz
 	if (len == 0)
 		return true;
 	if (memchr(line, '\0', len) || !is_user(line, len)) {
-		snprintf(n->why, sizeof(n->why), "line %zu is no user's name", number);
+		snprintf(n->why, sizeof(n->why), "line %zu is not a user name", number);
 		return false;
 	}
 	strv_take(&n->users, xstrndup(line, len));
@@ -114,10 +118,10 @@ static bool parse_user_list(struct user_list *n, const struct buf *text)
 
 static bool trustworthy(struct user_list *n, const struct stat *st)
 {
-	const char *what = !S_ISREG(st->st_mode)                          ? "it is no regular file"
-			   : st->st_uid != 0 && st->st_uid != geteuid()   ? "it does not belong to root"
-			   : st->st_mode & S_IWOTH                        ? "everybody can write it"
-									  : NULL;
+	const char *what = !S_ISREG(st->st_mode)			? "it is not a regular file"
+			   : st->st_uid != 0 && st->st_uid != geteuid() ? "it is not owned by root"
+			   : st->st_mode & S_IWOTH ? "it is writable by everyone"
+						   : NULL;
 
 	if (what)
 		snprintf(n->why, sizeof(n->why), "%s", what);
@@ -142,18 +146,22 @@ static bool read_user_list(struct user_list *n)
 
 static bool is_same_file(const struct stat *a, const struct stat *b)
 {
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size && a->st_mode == b->st_mode &&
-	       a->st_uid == b->st_uid && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_size == b->st_size &&
+	       a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* A file that was written this very moment may be written again without looking different. */
+/*
+ * The timestamps of a file do not change if it is written twice within their resolution, so a
+ * recently written file is read again.
+ */
 static bool is_stat_settled(const struct stat *st)
 {
 	return time(NULL) - st->st_ctim.tv_sec > 2;
 }
 
-/* Reads it anew if it has changed. Whether it is there. */
+/* Reads the file again if it has changed. Returns whether it exists. */
 static bool list_refresh(struct user_list *n)
 {
 	bool was_broken = n->broken;
@@ -173,21 +181,23 @@ static bool list_refresh(struct user_list *n)
 	n->broken = !read_user_list(n);
 	n->seen = now;
 	if (n->broken && !was_broken)
-		log_warning("'%s' cannot be used, nobody but root may start anything: %s", n->path, n->why);
+		log_warning("'%s' cannot be used, only root may start jobs: %s", n->path, n->why);
 	return true;
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 static bool is_listed(const struct user_list *n, const char *user)
 {
-	return n->users.n > 0 && bsearch(&user, n->users.v, n->users.n, sizeof(*n->users.v), compare_user_names);
+	return n->users.n > 0 &&
+	       bsearch(&user, n->users.v, n->users.n, sizeof(*n->users.v), compare_user_names);
 }
 
 static bool is_broken(const struct user_list *n, struct err *e)
 {
 	if (n->broken)
-		err_set(e, ERR_DENIED, "nobody but root may start anything: '%s' cannot be used: %s; ask your administrator",
+		err_set(e, ERR_DENIED,
+			"only root may start jobs: '%s' cannot be used: %s; ask your administrator",
 			n->path, n->why);
 	return n->broken;
 }
@@ -197,12 +207,15 @@ bool allow_list_permits(struct allow_list *a, const char *user, struct err *e)
 	if (list_refresh(&a->allowed)) {
 		if (is_broken(&a->allowed, e))
 			return false;
-		return is_listed(&a->allowed, user) || err_set(e, ERR_DENIED, "your user is not in '%s'; ask your administrator",
-			a->allowed.path);
+		return is_listed(&a->allowed, user) ||
+		       err_set(e, ERR_DENIED, "your user is not in '%s'; ask your administrator",
+			       a->allowed.path);
 	}
 	if (!list_refresh(&a->denied))
 		return true;
 	if (is_broken(&a->denied, e))
 		return false;
-	return !is_listed(&a->denied, user) || err_set(e, ERR_DENIED, "your user is in '%s'; ask your administrator", a->denied.path);
+	return !is_listed(&a->denied, user) ||
+	       err_set(e, ERR_DENIED, "your user is in '%s'; ask your administrator",
+		       a->denied.path);
 }

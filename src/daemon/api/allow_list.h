@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The site's lists of who may start anything here, as cron.allow and cron.deny. */
+/* Allow and deny lists of users, like cron.allow and cron.deny. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
@@ -7,12 +7,14 @@
 struct allow_list;
 struct err;
 
-struct allow_list *allow_list_new(const char *allow_path, const char *deny_path); /* copied; looked at on use */
+/* The paths are copied; the files are read when a user is checked. */
+struct allow_list *allow_list_new(const char *allow_path, const char *deny_path);
 void allow_list_free(struct allow_list *a);
 AUTO_DEFINE(allow_list);
 
 /*
- * If there is a list of the allowed, who stands on it; else who does not stand on the other. A list that is there and
- * cannot be read denies everybody: ERR_DENIED says which file and why. Root is never asked about.
+ * If the allow file exists, only the users in it are permitted; otherwise all users except those in
+ * the deny file. If a file exists but cannot be read, nobody is permitted: ERR_DENIED names the
+ * file and the reason. Not called for root.
  */
 bool allow_list_permits(struct allow_list *a, const char *user, struct err *e);

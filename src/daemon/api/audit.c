@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit trail on the loop: committed events go to the log and to those who follow, refused requests into the store. */
+/* Logs committed events and rate-limits the records of refused requests. */
 #include "daemon/api/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -16,19 +16,21 @@
 #include <sys/queue.h>
 #include <systemd/sd-event.h>
 
-#define BURST 20                     /* refusals of one user that are written at once */
-#define REFILL (6 * USEC_SEC)        /* then one more so often */
-#define SUMMARY_AFTER USEC_MIN       /* what was left out is told so much later, in one row */
-#define ALIKE 8                      /* events of one commit that are logged one by one; more of a kind share a line */
+#define BURST 20                     /* refusals of one user that are recorded without delay */
+#define REFILL (6 * USEC_SEC)        /* then one more refusal is recorded per this time */
+/* suppressed refusals are recorded in one summary row after this time */
+#define SUMMARY_AFTER USEC_MIN
+/* number of similar events of one commit that are logged one by one; more are logged as one line */
+#define ALIKE 8
 
-/* What one user was refused. */
+/* Refusals of one user. */
 struct refusal_count {
 	int64_t uid;
 	int64_t tokens;
 	usec_t refilled;   /* CLOCK_BOOTTIME */
-	int64_t left_out;  /* since the last summary */
-	struct act last;   /* of these, the newest */
-	const char *code;  /* static: what it met */
+	int64_t left_out;  /* suppressed since the last summary */
+	struct act last;   /* the newest of these */
+	const char *code;  /* static: error code of the newest */
 };
 
 struct audit_watch {
@@ -41,9 +43,9 @@ struct audit_watch {
 struct audit {
 	struct sd_event *ev;
 	const struct clock *clock;
-	struct store_thread *store; /* NULL: none yet, or no more */
+	struct store_thread *store; /* NULL: not set yet, or removed */
 	struct map refusal_counts;         /* by uid, owned */
-	sd_event_source *timer;     /* of the summaries; NULL: nothing was left out */
+	sd_event_source *timer;     /* for the summaries; NULL: nothing was suppressed */
 	LIST_HEAD(, audit_watch) watches;
 };
 
@@ -113,7 +115,8 @@ static void log_many(const struct event *first, const struct event *last, size_t
 
 	buf_printf(&b, "audit: %s by ", event_what_name(first->what));
 	write_actor(&b, first);
-	buf_printf(&b, ": %s, %zu times, jobs %" PRId64 " to %" PRId64, first->result, n, first->job, last->job);
+	buf_printf(&b, ": %s, %zu times, jobs %" PRId64 " to %" PRId64, first->result, n,
+		first->job, last->job);
 	log_line(LOG_LEVEL_INFO, NULL, "%s", b.data);
 }
 
@@ -163,7 +166,8 @@ void audit_watch_free(struct audit_watch *w)
 
 /* ---- refusals ---- */
 
-static void write_event(struct audit *a, const struct act *act, const char *code, const char *detail)
+static void write_event(struct audit *a, const struct act *act, const char *code,
+	const char *detail)
 {
 	struct op *op;
 
@@ -235,14 +239,14 @@ static struct refusal_count *refusal_count_of(struct audit *a, int64_t uid)
 	return t;
 }
 
-/* Errors of the store itself cannot be written into it. */
+/* An error of the store itself cannot be recorded in the store. */
 static bool worth_a_row(enum err_kind kind)
 {
-	return kind == ERR_INVALID || kind == ERR_NOT_FOUND || kind == ERR_CONFLICT || kind == ERR_DENIED ||
-	       kind == ERR_LIMIT || kind == ERR_TOO_LARGE;
+	return kind == ERR_INVALID || kind == ERR_NOT_FOUND || kind == ERR_CONFLICT ||
+	       kind == ERR_DENIED || kind == ERR_LIMIT || kind == ERR_TOO_LARGE;
 }
 
-/* What somebody wrote may be a secret, and the message may quote it: then only the field is named. */
+/* The message of an invalid request may quote a secret from it, so only the field is recorded. */
 static const char *safe_detail(const struct err *why)
 {
 	return why->kind == ERR_INVALID || why->kind == ERR_TOO_LARGE ? why->field : why->msg;
@@ -264,9 +268,9 @@ void audit_refused(struct audit *a, const struct act *act, const struct err *why
 	t->left_out++;
 	t->last = *act;
 	t->code = code;
-	if (!a->timer &&
-	    sd_event_add_time_relative(a->ev, &a->timer, CLOCK_MONOTONIC, SUMMARY_AFTER, USEC_SEC, on_summary, a) < 0)
-		a->timer = NULL; /* the next one tries again */
+	if (!a->timer && sd_event_add_time_relative(a->ev, &a->timer, CLOCK_MONOTONIC,
+				 SUMMARY_AFTER, USEC_SEC, on_summary, a) < 0)
+		a->timer = NULL; /* the next refusal tries again */
 }
 
 void audit_refused_op(struct audit *a, const struct op *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one user may take of the daemon, and what it is called. */
+/* Per-user names, submission rates and job limits. */
 #include "daemon/api/client_user.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -7,7 +7,7 @@
 #include "core/job/owner.h"
 #include "daemon/api/server_private.h"
 
-#define NAME_LIFE (60 * USEC_SEC) /* a renamed user is noticed after this */
+#define NAME_LIFE (60 * USEC_SEC) /* cached names are looked up again after this time */
 
 struct client_user *client_user_get(struct server *s, uint32_t uid)
 {
@@ -54,18 +54,23 @@ bool client_user_take_submission(struct request *r, struct err *e)
 	if (p->refilled == 0)
 		p->tokens = (double)l->submissions_burst;
 	else
-		p->tokens += (double)(now - p->refilled) / USEC_SEC * (double)l->submissions_per_second;
+		p->tokens +=
+			(double)(now - p->refilled) / USEC_SEC * (double)l->submissions_per_second;
 	if (p->tokens > (double)l->submissions_burst)
 		p->tokens = (double)l->submissions_burst;
 	p->refilled = now;
 	if (p->tokens < 1)
-		return err_set(e, ERR_LIMIT, "too many submissions: %zu a second are taken, try again in a second",
+		return err_set(e, ERR_LIMIT,
+			"too many submissions: the limit is %zu per second, try again in a second",
 			l->submissions_per_second);
 	p->tokens -= 1;
 	return true;
 }
 
-/* A bulk may be larger than the bucket: it is let in while anything is left, and paid off afterwards. */
+/*
+ * A bulk request may need more tokens than the bucket holds: it is accepted if one token is left,
+ * and the number becomes negative.
+ */
 void client_user_charge(struct request *r, size_t n)
 {
 	if (!is_unlimited(r))
@@ -103,7 +108,8 @@ static void set_name(struct client_user *p, const char *name, usec_t now)
 void client_user_set_owner_name(struct request *r, const char *name)
 {
 	if (!r->as_name)
-		set_name(client_user_get(r->server, owner_uid(request_owner(r))), name, request_boot_now(r));
+		set_name(client_user_get(r->server, owner_uid(request_owner(r))), name,
+			request_boot_now(r));
 }
 
 const char *client_user_name(const struct request *r)
@@ -117,7 +123,8 @@ bool client_user_is(const struct request *r, const char *ref)
 {
 	int64_t uid;
 
-	return text_equal(ref, client_user_name(r)) || (text_parse_int(ref, 0, UINT32_MAX, &uid) && uid == r->who.uid);
+	return text_equal(ref, client_user_name(r)) ||
+	       (text_parse_int(ref, 0, UINT32_MAX, &uid) && uid == r->who.uid);
 }
 
 void client_user_set_name(struct request *r, const char *name)

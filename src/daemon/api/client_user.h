@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one user may take of the daemon, and what it is called. */
+/* Per-user name, submission rate and job limit. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -9,17 +9,22 @@
 struct err;
 struct request;
 
-/* Takes a submission out of the caller's bucket; ERR_LIMIT when it is empty. */
+/* Takes one token for a submission from the caller's bucket; ERR_LIMIT if it is empty. */
 bool client_user_take_submission(struct request *r, struct err *e);
-void client_user_charge(struct request *r, size_t n); /* more of the same request; the bucket may go below zero */
-int64_t client_user_store_limit(const struct request *r); /* bytes that rows of the owner may take; 0: any number */
-int64_t client_user_jobs_limit(const struct request *r); /* live jobs the owner may have; 0: any number */
+/* n more tokens for the same request; the number may become negative. */
+void client_user_charge(struct request *r, size_t n);
+/* Bytes of rows in the store; 0: no limit. */
+int64_t client_user_store_limit(const struct request *r);
+int64_t client_user_jobs_limit(const struct request *r); /* live jobs of the owner; 0: no limit */
 
-/* The owner's name as known; NULL: look it up with user_lookup_name() off the loop, then tell client_user_set_owner_name(). */
+/*
+ * The cached name of the owner. NULL: look it up with user_lookup_name() on another thread, then call
+ * client_user_set_owner_name().
+ */
 const char *client_user_owner_name(struct request *r);
 void client_user_set_owner_name(struct request *r, const char *name);
 
-/* The name of who asks, which in a daemon of one user may be root; NULL: not known. */
+/* The cached name of the caller, which may be root in user mode; NULL: not known. */
 const char *client_user_name(const struct request *r);
-bool client_user_is(const struct request *r, const char *ref); /* by his name or his uid */
+bool client_user_is(const struct request *r, const char *ref); /* 'ref' is a name or a uid */
 void client_user_set_name(struct request *r, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API's socket, its lock, and the watch over its name. */
+/* Binds, locks, publishes and watches the API socket. */
 #include "daemon/api/listener.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -16,13 +16,13 @@
 #include <systemd/sd-event.h>
 
 /*
- * The socket is bound under a hidden name and hard-linked to the public one, so that a removed or replaced
- * public name can be put back without a new socket and without losing a connection.
+ * The socket is bound to a hidden name and hard-linked to the public name. If the public name is
+ * removed or replaced, it can be restored without a new socket, and no connection is lost.
  */
-#define BACKLOG 4096 /* a thousand clients at once wait here, not in an error */
+#define BACKLOG 4096 /* allows a thousand clients to connect at the same time */
 
 struct listener {
-	char *path, *hidden; /* hidden is NULL when systemd made the socket */
+	char *path, *hidden; /* hidden is NULL if systemd created the socket */
 	int lock, fd, inotify;
 	sd_event_source *source;
 };
@@ -33,19 +33,21 @@ static bool bind_socket(struct listener *l, mode_t mode, struct err *e)
 
 	if (strlen(l->hidden) >= sizeof(at.sun_path))
 		return err_set(e, ERR_INVALID,
-			"the socket path '%s' is longer than the kernel takes; give a shorter --runtime-dir", l->path);
+			"the socket path '%s' is longer than the kernel allows; give a shorter "
+			"--runtime-dir",
+			l->path);
 	strcpy(at.sun_path, l->hidden);
 	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
-		return err_errno(e, errno, "could not make a socket");
-	unlink(l->hidden); /* left by a life that ended hard: the lock is ours */
+		return err_errno(e, errno, "could not create a socket");
+	unlink(l->hidden); /* left by a daemon that was killed; this process holds the lock */
 	if (bind(l->fd, (struct sockaddr *)&at, sizeof(at)) < 0 || chmod(l->hidden, mode) < 0 ||
 		listen(l->fd, BACKLOG) < 0)
 		return err_errno(e, errno, "could not listen at '%s'", l->path);
 	return true;
 }
 
-/* The public name, whatever stands there now. */
+/* Links the public name to the socket and replaces what has that name. */
 static bool publish_socket(struct listener *l, struct err *e)
 {
 	AUTO_TEXT temp = xprintf("%s.new", l->hidden);
@@ -70,16 +72,18 @@ bool listener_lock(const char *runtime_dir, int *ret, struct err *e)
 	int fd = io_lock_file(lock);
 
 	if (fd == -EWOULDBLOCK)
-		return err_set(e, ERR_CONFLICT, "another jobschedd is running here: '%s' is locked; reach it with "
-			"'jobctl --socket %s/jobsched.sock'", lock, runtime_dir);
+		return err_set(e, ERR_CONFLICT,
+			"another jobschedd is running here: '%s' is locked; reach it with "
+			"'jobctl --socket %s/jobsched.sock'",
+			lock, runtime_dir);
 	if (fd < 0)
 		return err_errno(e, -fd, "could not lock '%s'", lock);
 	*ret = fd;
 	return true;
 }
 
-bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode, struct listener **ret,
-	struct err *e)
+bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode,
+	struct listener **ret, struct err *e)
 {
 	AUTO(listener) *l = xcalloc(1, sizeof(*l));
 
@@ -148,9 +152,10 @@ static int on_directory(sd_event_source *source, int fd, uint32_t events, void *
 	if (still_ours(l))
 		return 0;
 	if (publish_socket(l, &e))
-		log_warning("somebody removed or replaced the socket '%s'; it is back", l->path);
+		log_warning("the socket '%s' was removed or replaced; it has been restored",
+			l->path);
 	else
-		log_error("the socket '%s' is gone, restart jobschedd: %s", l->path, e.msg);
+		log_error("the socket '%s' was removed, restart jobschedd: %s", l->path, e.msg);
 	return 0;
 }
 
@@ -160,7 +165,7 @@ bool listener_watch(struct listener *l, struct sd_event *ev, struct err *e)
 	int r;
 
 	if (!l->hidden)
-		return true; /* systemd's socket is systemd's to keep */
+		return true; /* systemd owns the socket */
 	*strrchr(dir, '/') = '\0';
 	l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (l->inotify < 0 || inotify_add_watch(l->inotify, dir,

@@ -216,13 +216,16 @@ static json_t *expand_object(const json_t *from)
 	json_t *o = json_object(), *properties = json_object(), *v, *member;
 
 	json_object_foreach((json_t *)from, key, v) {
-		if (strcmp(key, "allOf") == 0 || strcmp(key, "anyOf") == 0 || strcmp(key, "oneOf") == 0)
+		if (strcmp(key, "allOf") == 0 || strcmp(key, "anyOf") == 0 ||
+			strcmp(key, "oneOf") == 0)
 			json_object_set_new(o, key, expand_each(v));
-		else if (strcmp(key, "items") == 0 || (strcmp(key, "additionalProperties") == 0 && !json_is_boolean(v)))
+		else if (strcmp(key, "items") == 0 ||
+			 (strcmp(key, "additionalProperties") == 0 && !json_is_boolean(v)))
 			json_object_set_new(o, key, expand(v));
 		else if (strcmp(key, "type") == 0)
 			json_object_update_new(o, expand_type(json_string_value(v)));
-		else if (strcmp(key, "members") != 0 && strcmp(key, "counts") != 0 && strcmp(key, "fields") != 0)
+		else if (strcmp(key, "members") != 0 && strcmp(key, "counts") != 0 &&
+			 strcmp(key, "fields") != 0)
 			json_object_set(o, key, v);
 	}
 	json_object_foreach(json_object_get(from, "members"), name, member)
@@ -300,7 +303,8 @@ static json_t *field_type(const struct job_field *f, bool answer)
 	case FIELD_LIST:
 		return field_list(f, answer);
 	case FIELD_MAP:
-		o = json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type", "string");
+		o = json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type",
+			"string");
 		if (!answer)
 			json_object_set_new(o, "maxProperties", json_integer(f->max));
 		return o;
@@ -321,7 +325,9 @@ static json_t *field_type(const struct job_field *f, bool answer)
 	default:
 		o = expand_type(answer ? "string?" : "string");
 		if (!answer)
-			json_object_update_new(o, json_pack("{s:I, s:I}", "minLength", (json_int_t)f->min, "maxLength", (json_int_t)f->max));
+			json_object_update_new(o,
+				json_pack("{s:I, s:I}", "minLength", (json_int_t)f->min,
+					"maxLength", (json_int_t)f->max));
 		return o;
 	}
 }
@@ -334,7 +340,8 @@ static void describe_field(const struct job_field *f, const json_t *prose, bool 
 			   : f->type != FIELD_DURATION ? ""
 			   : answer ? ", in seconds" : ", in seconds or as a text like 1h30m";
 	const char *none = f->type == FIELD_DURATION && f->preset == 0 ? "; 0: none" : "";
-	AUTO_TEXT description = xprintf("%s%s%s", text ? json_string_value(text) : f->help, unit, none);
+	AUTO_TEXT description =
+		xprintf("%s%s%s", text ? json_string_value(text) : f->help, unit, none);
 
 	json_object_set_new(o, "description", json_string(description));
 	if (json_is_array(prose) && !answer)
@@ -343,7 +350,8 @@ static void describe_field(const struct job_field *f, const json_t *prose, bool 
 
 static json_t *field_b64(const struct job_field *f, bool answer)
 {
-	json_t *bytes = json_pack("{s:s, s:s}", "type", "string", "contentEncoding", "base64"), *o = bytes;
+	json_t *bytes = json_pack("{s:s, s:s}", "type", "string", "contentEncoding", "base64"),
+	       *o = bytes;
 	AUTO_TEXT description = xprintf("'%s' when its bytes are not UTF-8", f->name);
 
 	if (f->type == FIELD_LIST)
@@ -392,11 +400,13 @@ static json_t *make_schemas(const json_t *text)
 	const char *name;
 
 	json_object_foreach(json_object_get(text, "schemas"), name, v) {
-		const char *fields = json_is_object(v) ? json_string_value(json_object_get(v, "fields")) : NULL;
+		const char *fields =
+			json_is_object(v) ? json_string_value(json_object_get(v, "fields")) : NULL;
 		json_t *o = expand(v);
 
 		if (fields)
-			add_fields(text, strcmp(fields, "answer") == 0, json_object_get(o, "properties"));
+			add_fields(text, strcmp(fields, "answer") == 0,
+				json_object_get(o, "properties"));
 		json_object_set_new(all, name, o);
 	}
 	return all;
@@ -408,7 +418,8 @@ static json_t *path_parameter(const json_t *text, const char *path)
 {
 	const char *open = strchr(path, '{');
 	AUTO_TEXT name = open ? xstrndup(open + 1, strcspn(open + 1, "}")) : NULL;
-	const json_t *v = name ? json_object_get(json_object_get(text, "path_parameters"), name) : NULL;
+	const json_t *v =
+		name ? json_object_get(json_object_get(text, "path_parameters"), name) : NULL;
 	json_t *schema;
 
 	if (!open)
@@ -417,8 +428,8 @@ static json_t *path_parameter(const json_t *text, const char *path)
 		die("'path_parameters' has no '%s'", name);
 	schema = expand(v);
 	json_object_del(schema, "description");
-	return json_pack("{s:s, s:s, s:b, s:o, s:O}", "name", name, "in", "path", "required", 1, "schema", schema, "description",
-		json_array_get(v, 1));
+	return json_pack("{s:s, s:s, s:b, s:o, s:O}", "name", name, "in", "path", "required", 1,
+		"schema", schema, "description", json_array_get(v, 1));
 }
 
 static json_t *query_schema(const struct query_param *p)
@@ -444,13 +455,14 @@ static json_t *query_schema(const struct query_param *p)
 
 static json_t *query_parameter(const struct query_param *p, const json_t *preset /* NULL: none */)
 {
-	AUTO_TEXT help = xprintf("%s%s", p->help, p->type == QUERY_TIME ? "; RFC 3339 or @epoch" : "");
+	AUTO_TEXT help =
+		xprintf("%s%s", p->help, p->type == QUERY_TIME ? "; RFC 3339 or @epoch" : "");
 	json_t *schema = query_schema(p), *o;
 
 	if (preset)
 		json_object_set(schema, "default", (json_t *)preset);
-	o = json_pack("{s:s, s:s, s:b, s:o, s:s}", "name", p->name, "in", "query", "required", 0, "schema", schema, "description",
-		help);
+	o = json_pack("{s:s, s:s, s:b, s:o, s:s}", "name", p->name, "in", "query", "required", 0,
+		"schema", schema, "description", help);
 	if (p->type == QUERY_JOB_STATES || p->type == QUERY_RUN_STATES)
 		json_object_update_new(o, json_pack("{s:s, s:b}", "style", "form", "explode", 0));
 	return o;
@@ -474,9 +486,10 @@ static json_t *make_headers(const json_t *headers)
 	json_t *all = json_object(), *v;
 	const char *name;
 
-	json_object_foreach((json_t *)headers, name, v)
-		json_object_set_new(all, name, json_pack("{s:o, s:O}", "schema", expand_type(json_string_value(json_array_get(v, 0))),
-			"description", json_array_get(v, 1)));
+	json_object_foreach((json_t *)headers, name, v) json_object_set_new(all, name,
+		json_pack("{s:o, s:O}", "schema",
+			expand_type(json_string_value(json_array_get(v, 0))), "description",
+			json_array_get(v, 1)));
 	return all;
 }
 
@@ -487,15 +500,17 @@ static json_t *make_response(const json_t *v)
 	const char *type;
 
 	if (json_is_array(v))
-		return json_pack("{s:O, s:{s:{s:o}}}", "description", json_array_get(v, 0), "content", "application/json", "schema",
-			expand(json_array_get(v, 1)));
+		return json_pack("{s:O, s:{s:{s:o}}}", "description", json_array_get(v, 0),
+			"content", "application/json", "schema", expand(json_array_get(v, 1)));
 	o = json_pack("{s:O}", "description", json_object_get(v, "description"));
 	if (json_object_get(v, "headers"))
 		json_object_set_new(o, "headers", make_headers(json_object_get(v, "headers")));
 	content = json_object();
 	json_object_foreach(json_object_get(v, "content"), type, schema)
-		json_object_set_new(content, type, json_object_size(schema) == 0 && json_is_object(schema) ? json_object()
-			: json_pack("{s:o}", "schema", expand(schema)));
+		json_object_set_new(content, type,
+			json_object_size(schema) == 0 && json_is_object(schema)
+				? json_object()
+				: json_pack("{s:o}", "schema", expand(schema)));
 	json_object_set_new(o, "content", content);
 	return o;
 }
@@ -504,12 +519,19 @@ static const struct {
 	const char *name;
 	enum err_kind kind;
 } errors[] = {
-	{"Invalid", ERR_INVALID}, {"Denied", ERR_DENIED}, {"NotFound", ERR_NOT_FOUND}, {"Conflict", ERR_CONFLICT},
-	{"TooLarge", ERR_TOO_LARGE}, {"Limit", ERR_LIMIT}, {"Busy", ERR_BUSY}, {"Uncertain", ERR_UNCERTAIN},
+	{"Invalid", ERR_INVALID},
+	{"Denied", ERR_DENIED},
+	{"NotFound", ERR_NOT_FOUND},
+	{"Conflict", ERR_CONFLICT},
+	{"TooLarge", ERR_TOO_LARGE},
+	{"Limit", ERR_LIMIT},
+	{"Busy", ERR_BUSY},
+	{"Uncertain", ERR_UNCERTAIN},
 	{"Full", ERR_FULL},
 };
 
-static bool may_fail(enum err_kind kind, const struct route *r, const json_t *entry, const char *name)
+static bool may_fail(enum err_kind kind, const struct route *r, const json_t *entry,
+	const char *name)
 {
 	bool changes = r->what != EVENT_NONE && strcmp(r->method, "GET") != 0;
 	const json_t *v;
@@ -544,7 +566,9 @@ static json_t *make_responses(const struct route *r, const json_t *entry)
 		AUTO_TEXT status = xprintf("%d", err_kind_info(errors[i].kind)->http);
 
 		if (may_fail(errors[i].kind, r, entry, errors[i].name))
-			json_object_set_new(all, status, json_pack("{s:s+}", "$ref", "#/components/responses/", errors[i].name));
+			json_object_set_new(all, status,
+				json_pack("{s:s+}", "$ref", "#/components/responses/",
+					errors[i].name));
 	}
 	return all;
 }
@@ -554,16 +578,18 @@ static json_t *make_body(const struct route *r, const json_t *entry)
 	const json_t *body = json_object_get(entry, "body");
 
 	if (!body != (r->body == BODY_NONE))
-		die("'%s %s' has a body in only one of the route table and the text file", r->method, r->path);
+		die("'%s %s' has a body in only one of the route table and the text file",
+			r->method, r->path);
 	if (!body)
 		return NULL;
-	return json_pack("{s:b, s:{s:{s:o}}}", "required", r->body != BODY_OPTIONAL, "content", "application/json", "schema",
-		expand(body));
+	return json_pack("{s:b, s:{s:{s:o}}}", "required", r->body != BODY_OPTIONAL, "content",
+		"application/json", "schema", expand(body));
 }
 
 static json_t *make_operation(const json_t *text, const struct route *r, const json_t *entry)
 {
-	json_t *o = json_pack("{s:O, s:s}", "operationId", json_object_get(entry, "id"), "summary", r->summary);
+	json_t *o = json_pack("{s:O, s:s}", "operationId", json_object_get(entry, "id"), "summary",
+		r->summary);
 	json_t *description = json_object_get(entry, "description"), *body = make_body(r, entry);
 	json_t *parameters = make_parameters(text, r, entry);
 
@@ -596,10 +622,12 @@ static json_t *make_paths(const json_t *text)
 			*c = (char)tolower((unsigned char)*c);
 		if (!json_object_get(paths, r->path))
 			json_object_set_new(paths, r->path, json_object());
-		json_object_set_new(json_object_get(paths, r->path), method, make_operation(text, r, entry));
+		json_object_set_new(json_object_get(paths, r->path), method,
+			make_operation(text, r, entry));
 	}
 	if (json_object_size(entries) != routes_count)
-		die("'operations' has %zu entries, but there are %zu routes", json_object_size(entries), routes_count);
+		die("'operations' has %zu entries, but there are %zu routes",
+			json_object_size(entries), routes_count);
 	return paths;
 }
 
@@ -610,8 +638,9 @@ static json_t *make_errors(const json_t *text)
 	const char *name;
 
 	json_object_foreach(json_object_get(text, "responses"), name, v) {
-		json_t *o = json_pack("{s:O, s:{s:{s:o}}}", "description", json_is_array(v) ? json_array_get(v, 0) : v, "content",
-			"application/json", "schema", expand_type("Error"));
+		json_t *o = json_pack("{s:O, s:{s:{s:o}}}", "description",
+			json_is_array(v) ? json_array_get(v, 0) : v, "content", "application/json",
+			"schema", expand_type("Error"));
 
 		if (json_is_array(v))
 			json_object_set_new(o, "headers", make_headers(json_array_get(v, 1)));
@@ -631,12 +660,14 @@ int main(int argc, char **argv)
 	if (!text)
 		die("%s:%d: %s", argv[1], problem.line, problem.text);
 	check_fields(text);
-	api = json_pack("{s:O, s:O, s:O, s:o, s:{s:o, s:o}}", "openapi", json_object_get(text, "openapi"), "info",
-		json_object_get(text, "info"), "servers", json_object_get(text, "servers"), "paths", make_paths(text), "components",
+	api = json_pack("{s:O, s:O, s:O, s:o, s:{s:o, s:o}}", "openapi",
+		json_object_get(text, "openapi"), "info", json_object_get(text, "info"), "servers",
+		json_object_get(text, "servers"), "paths", make_paths(text), "components",
 		"schemas", make_schemas(text), "responses", make_errors(text));
 	if (!api)
 		die("the text file must have 'openapi', 'info' and 'servers'");
-	if (json_dumpf(api, stdout, JSON_INDENT(2)) < 0 || fputc('\n', stdout) == EOF || fflush(stdout) != 0)
+	if (json_dumpf(api, stdout, JSON_INDENT(2)) < 0 || fputc('\n', stdout) == EOF ||
+		fflush(stdout) != 0)
 		die("could not write: %m");
 	json_decref(api);
 	json_decref(text);

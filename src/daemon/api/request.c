@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request on its way in: the head is judged, the body gathered, the route called. */
+/* Validates the request head, reads the body, calls the route. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -11,14 +11,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the head ---- */
+/* ---- head ---- */
 
 struct framing {
 	size_t lengths, encodings;
 	bool other_encoding, odd_name;
 };
 
-/* "Content-Length : 5" is another header to us and the length to somebody else. */
+/*
+ * "Content-Length : 5" is an unknown header to this server, but another parser might take it as the
+ * length.
+ */
 static bool is_token(const char *name)
 {
 	static const char odd[] = " \t\"(),/:;<=>?@[\\]{}";
@@ -29,7 +32,8 @@ static bool is_token(const char *name)
 	return true;
 }
 
-static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name,
+	const char *value)
 {
 	struct framing *f = arg;
 
@@ -44,7 +48,7 @@ static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const ch
 	return MHD_YES;
 }
 
-/* Where a body ends must have one answer only, whoever reads it. */
+/* The length of a body must be unambiguous, so that every parser of the request agrees. */
 static bool check_framing(struct request *r, struct err *e)
 {
 	struct framing f = {};
@@ -52,16 +56,19 @@ static bool check_framing(struct request *r, struct err *e)
 	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_header, &f);
 	r->must_close = f.lengths + f.encodings > 1 || f.other_encoding || f.odd_name;
 	if (f.odd_name)
-		return err_set(e, ERR_INVALID, "a header's name has a character that no name has");
+		return err_set(e, ERR_INVALID,
+			"the name of a header has a character that is not allowed");
 	if (r->must_close)
-		return err_set(e, ERR_INVALID, "the end of the body is not clear: one Content-Length or "
-					       "'Transfer-Encoding: chunked' is taken");
+		return err_set(e, ERR_INVALID,
+			"the length of the body is ambiguous: send one Content-Length or "
+			"'Transfer-Encoding: chunked'");
 	return true;
 }
 
 static uint64_t declared_length(struct request *r)
 {
-	const char *text = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *text = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
+		MHD_HTTP_HEADER_CONTENT_LENGTH);
 	int64_t n = 0;
 
 	if (!text)
@@ -71,7 +78,8 @@ static uint64_t declared_length(struct request *r)
 
 static bool has_body(struct request *r)
 {
-	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
+	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
+		       MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
 	       declared_length(r) > 0;
 }
 
@@ -83,8 +91,10 @@ static size_t body_limit(const struct request *r)
 static bool body_too_large(struct request *r, struct err *e)
 {
 	r->must_close = true;
-	return err_set(e, ERR_TOO_LARGE, "the body is too large: at most %zu bytes are taken%s", body_limit(r),
-		r->route->body == BODY_BULK ? "; split the request" : "; 'body-limit' in jobschedd.conf(5) allows more");
+	return err_set(e, ERR_TOO_LARGE, "the body is too large: the limit is %zu bytes%s",
+		body_limit(r),
+		r->route->body == BODY_BULK ? "; split the request"
+					    : "; 'body-limit' in jobschedd.conf(5) sets it");
 }
 
 struct query_read {
@@ -93,7 +103,8 @@ struct query_read {
 	bool bad;
 };
 
-static enum MHD_Result read_query(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result read_query(void *arg, enum MHD_ValueKind kind, const char *name,
+	const char *value)
 {
 	struct query_read *q = arg;
 	const char *v = value ? value : "";
@@ -112,12 +123,14 @@ static bool check_target(struct request *r, const char *method, const char *url,
 	AUTO_DONE(buf) allow = {};
 
 	if (r->conn->bad_escape || !text_utf8_valid(url, strlen(url)))
-		return err_set(e, ERR_INVALID, "the target of the request has a broken %%XX escape");
+		return err_set(e, ERR_INVALID,
+			"the target of the request has an invalid %%XX escape");
 	switch (route_find(method, url, &r->route, r->params, &allow)) {
 	case ROUTE_NO_PATH:
 		return err_set(e, ERR_NOT_FOUND, "there is nothing at '%.200s'", url);
 	case ROUTE_NO_METHOD:
-		err_set(e, ERR_INVALID, "'%.20s' is not for '%.200s'; it takes %s", method, url, allow.data);
+		err_set(e, ERR_INVALID, "'%.20s' is not allowed for '%.200s'; allowed are %s",
+			method, url, allow.data);
 		request_answer_err(r, e);
 		r->status = MHD_HTTP_METHOD_NOT_ALLOWED;
 		MHD_add_response_header(r->response, MHD_HTTP_HEADER_ALLOW, allow.data);
@@ -135,26 +148,29 @@ static bool check_body(struct request *r, struct err *e)
 
 	if (len > 0 && r->route->body == BODY_NONE) {
 		r->must_close = true;
-		return err_set(e, ERR_INVALID, "this request takes no body");
+		return err_set(e, ERR_INVALID, "this request must not have a body");
 	}
 	return len <= body_limit(r) || body_too_large(r, e);
 }
 
-static bool check_head(struct request *r, const char *method, const char *url, const char *version, struct err *e)
+static bool check_head(struct request *r, const char *method, const char *url, const char *version,
+	struct err *e)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
 	if (info && info->header_size > HEAD_MAX) {
 		r->must_close = true;
-		err_set(e, ERR_TOO_LARGE, "the head of the request is too large: at most %d bytes are taken", HEAD_MAX);
+		err_set(e, ERR_TOO_LARGE,
+			"the head of the request is too large: the limit is %d bytes", HEAD_MAX);
 		request_answer_err(r, e);
 		r->status = MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
 		return false;
 	}
-	if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0) {
+	if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 &&
+		strcmp(version, MHD_HTTP_VERSION_1_0) != 0) {
 		r->must_close = true;
-		return err_set(e, ERR_INVALID, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+		return err_set(e, ERR_INVALID, "only HTTP/1.1 and HTTP/1.0 are supported");
 	}
 	return check_framing(r, e) && check_target(r, method, url, e) && check_body(r, e);
 }
@@ -166,14 +182,15 @@ static struct request *request_new(struct server *s, struct conn *c, struct MHD_
 	r->server = s;
 	r->context = &s->context;
 	r->conn = c;
-	r->who = (struct caller){.uid = c->user->uid, .number = c->user->number, .admin = server_conn_is_admin(c)};
+	r->who = (struct caller){
+		.uid = c->user->uid, .number = c->user->number, .admin = server_conn_is_admin(c)};
 	r->mhd = mhd;
 	c->request = r;
 	return r;
 }
 
-static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *mhd, const char *url, const char *method,
-	const char *version, void **state)
+static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *mhd, const char *url,
+	const char *method, const char *version, void **state)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -190,11 +207,14 @@ static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *mh
 	if (!r->answered)
 		request_answer_err(r, &e);
 	r->started = true;
-	/* an answer before the body ends the connection; without a body it can wait for its turn and does not */
+	/*
+	 * MHD closes the connection after a response that is queued before the body was read.
+	 * Without a body the response is queued on the next call, and the connection stays open.
+	 */
 	return r->must_close || has_body(r) ? request_queue(r) : MHD_YES;
 }
 
-/* ---- the body, then the route ---- */
+/* ---- body ---- */
 
 void request_drop_body(struct request *r)
 {
@@ -204,18 +224,22 @@ void request_drop_body(struct request *r)
 	r->body_charged = 0;
 }
 
-/* A body of the largest allowed size always fits, if the user has no other. */
+/* A single body of the maximum size always fits. */
 static int64_t bodies_per_uid(const struct server_limits *l)
 {
 	return (int64_t)(l->bodies_per_uid > l->bulk_body ? l->bodies_per_uid : l->bulk_body);
 }
 
-/* Whether the user's bodies may take so many more bytes. Root's, and those of a daemon of one user, are not counted. */
+/*
+ * Whether the bodies of the user may take 'len' more bytes. Requests of root and in user mode are
+ * not counted.
+ */
 static bool charge_body(struct request *r, size_t len)
 {
 	struct server *s = r->server;
 	struct client_user *p = r->conn->user;
-	struct fair_share share = {.total = (int64_t)s->limits.bodies_total, .used = (int64_t)s->body_bytes,
+	struct fair_share share = {.total = (int64_t)s->limits.bodies_total,
+		.used = (int64_t)s->body_bytes,
 		.per_owner = bodies_per_uid(&s->limits)};
 
 	if (p->uid == 0 || s->context.user_mode)
@@ -228,7 +252,9 @@ static bool charge_body(struct request *r, size_t len)
 	return true;
 }
 
-/* Beyond a limit the body is read to its end, so that the client gets the answer, and not kept. */
+/*
+ * A body over a limit is read to its end but discarded, so that the client receives the response.
+ */
 static void add_body(struct request *r, const char *data, size_t len)
 {
 	r->body_seen += len;
@@ -243,8 +269,10 @@ static void add_body(struct request *r, const char *data, size_t len)
 
 static bool refuse_body(struct request *r, struct err *e)
 {
-	return err_set(e, ERR_LIMIT, "the bodies of your requests take too much memory at the same time: at most %" PRId64
-		" bytes of one user ('bodies-per-uid'), and as many as are still free; send fewer at a time, or try again",
+	return err_set(e, ERR_LIMIT,
+		"the bodies of your concurrent requests need too much memory: the limit is %" PRId64
+		" bytes per user ('bodies-per-uid'), or less if little is free; send fewer at a "
+		"time, or try again",
 		bodies_per_uid(&r->server->limits));
 }
 
@@ -255,9 +283,10 @@ static bool check_whole_body(struct request *r, struct err *e)
 	if (r->body_refused)
 		return refuse_body(r, e);
 	if (r->body_seen > 0 && r->route->body == BODY_NONE)
-		return err_set(e, ERR_INVALID, "this request takes no body");
+		return err_set(e, ERR_INVALID, "this request must not have a body");
 	if (r->body_seen == 0 && (r->route->body == BODY_ONE || r->route->body == BODY_BULK))
-		return err_set(e, ERR_INVALID, "the request has no body; a JSON object is wanted");
+		return err_set(e, ERR_INVALID,
+			"the request has no body; a JSON object is required");
 	if (r->server->stopping)
 		return err_set(e, ERR_BUSY, "the daemon is stopping; try again");
 	return r->route->storeless || !store_outage_since(r->context->store_outage, e);
@@ -280,7 +309,8 @@ static void start_request(struct request *r)
 }
 
 enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const char *url,
-	const char *method, const char *version, const char *upload, size_t *upload_len, void **state)
+	const char *method, const char *version, const char *upload, size_t *upload_len,
+	void **state)
 {
 	struct request *r = *state;
 
@@ -304,7 +334,7 @@ void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 	struct request *r = *state;
 
 	(void)mhd;
-	/* what MHD gives up in the middle it closes only when it runs again */
+	/* MHD closes an aborted connection only on its next run */
 	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
 		server_resumed(arg);
 	if (!r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request on its way out: answers at once, later, or piece by piece, and clients that did not wait. */
+/* Sends immediate, delayed and streamed responses. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -14,9 +14,9 @@
 #include "wire/json_value.h"
 #include <string.h>
 
-#define PIECE (32 * 1024) /* bytes of a stream at a time */
+#define PIECE (32 * 1024) /* bytes of a stream per read */
 
-/* ---- handing over ---- */
+/* ---- sending ---- */
 
 enum MHD_Result request_queue(struct request *r)
 {
@@ -41,13 +41,15 @@ void request_resume(struct request *r)
 	server_resumed(r->server);
 }
 
-static void set_response(struct request *r, int status, struct MHD_Response *response, const char *type)
+static void set_response(struct request *r, int status, struct MHD_Response *response,
+	const char *type)
 {
 	r->answered = true;
 	r->status = status;
 	r->response = response;
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_GATEWAY_TIMEOUT)
+	if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE ||
+		status == MHD_HTTP_GATEWAY_TIMEOUT)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 	request_resume(r);
 }
@@ -57,7 +59,8 @@ void request_answer_text(struct request *r, int status, struct buf *json)
 	size_t len = json->len;
 	char *text = buf_steal(json);
 
-	set_response(r, status, MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE), "application/json");
+	set_response(r, status, MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE),
+		"application/json");
 }
 
 void request_answer_json(struct request *r, int status, json_t *json)
@@ -73,8 +76,8 @@ void request_answer_json(struct request *r, int status, json_t *json)
 void request_answer_err(struct request *r, const struct err *e)
 {
 	if (e->kind == ERR_INTERNAL || e->kind == ERR_UNCERTAIN)
-		log_error("%s %s: %s", r->route ? r->route->method : "request", r->route ? r->route->path : "",
-			e->msg);
+		log_error("%s %s: %s", r->route ? r->route->method : "request",
+			r->route ? r->route->path : "", e->msg);
 	request_refused(r, e);
 	request_answer_json(r, err_kind_info(e->kind)->http, error_json_write(e));
 }
@@ -95,7 +98,7 @@ static ssize_t on_stream_read(void *arg, uint64_t pos, char *out, size_t max)
 	if (n == STREAM_BROKEN)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (n == 0) {
-		/* MHD would ask again and again */
+		/* MHD would call this function again without a pause */
 		r->suspended = true;
 		MHD_suspend_connection(r->mhd);
 		request_watch_client(r);
@@ -142,7 +145,7 @@ struct request *request_ticket_redeem(struct ticket *t)
 	return r;
 }
 
-/* Ends the waiting without an answer: there is nobody to read it. */
+/* Ends a wait without a response, because the client has left. */
 static void request_end_waiting(struct request *r)
 {
 	r->gone = true;
@@ -169,12 +172,15 @@ void request_watch_client(struct request *r)
 
 	if (r->watch)
 		return;
-	e = sd_event_add_io(r->server->event, &r->watch, r->conn->fd, EPOLLRDHUP | EPOLLET, on_client_gone, r);
+	e = sd_event_add_io(r->server->event, &r->watch, r->conn->fd, EPOLLRDHUP | EPOLLET,
+		on_client_gone, r);
 	if (e < 0)
-		log_warning("could not watch a waiting client, it is dropped by its time limit: %s", strerror(-e));
+		log_warning("could not detect whether a waiting client disconnects, it is dropped "
+			    "after its timeout: %s",
+			strerror(-e));
 }
 
-/* Whoever works for it is not waited for any more. */
+/* Detaches the operation from the request. */
 static void detach_and_answer_err(struct request *r, const struct err *e)
 {
 	if (r->on_gone)
@@ -196,7 +202,8 @@ void request_abandon(struct request *r)
 		return;
 	}
 	if (r->ticket && r->ticket->writes)
-		err_set(&e, ERR_UNCERTAIN, "the daemon is stopping; look afterwards whether this was done");
+		err_set(&e, ERR_UNCERTAIN,
+			"the daemon is stopping; check later whether this was done");
 	else
 		err_set(&e, ERR_BUSY, "the daemon is stopping; try again");
 	r->must_close = true;
@@ -217,7 +224,7 @@ void request_refuse_waiting(struct request *r, const struct err *why, bool unkno
 	}
 	if (r->ticket->writes) {
 		e.kind = ERR_UNCERTAIN;
-		err_wrap(&e, "this may be done yet; look, or give it a key and ask again");
+		err_wrap(&e, "this may still be done; check later, or repeat it with a key");
 	}
 	detach_and_answer_err(r, &e);
 }
@@ -252,7 +259,7 @@ void request_free(struct request *r)
 	free(r);
 }
 
-/* ---- what was asked ---- */
+/* ---- parameters and caller ---- */
 
 const struct query_value *request_query(const struct request *r, const char *name)
 {
@@ -291,10 +298,12 @@ bool request_sees_all(const struct request *r)
 	return access_scope(&r->server->access, &r->who, VERB_SEE) < 0;
 }
 
-/* A daemon of one user runs everything as that user, even what root hands in. */
+/* In user mode every job belongs to the user of the daemon, also if root submits it. */
 int64_t request_owner(const struct request *r)
 {
-	return r->as_name ? r->as_number : r->context->user_mode ? r->server->access.self : r->who.number;
+	return r->as_name	       ? r->as_number
+	       : r->context->user_mode ? r->server->access.self
+				       : r->who.number;
 }
 
 usec_t request_now(const struct request *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks for a change, for the audit trail: told to the store with each operation, or beside a refusal. */
+/* Describes the caller of a request for the audit trail. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -16,7 +16,8 @@ static void describe_request(const struct request *r, struct act *ret)
 {
 	const char *who = client_user_name(r);
 
-	*ret = (struct act){.by.uid = r->who.uid, .by.number = r->who.number, .what = r->route->what};
+	*ret = (struct act){
+		.by.uid = r->who.uid, .by.number = r->who.number, .what = r->route->what};
 	snprintf(ret->by.who, sizeof(ret->by.who), "%s", who ? who : "");
 	snprintf(ret->by.origin, sizeof(ret->by.origin), "unix pid %" PRId64, r->conn->pid);
 	snprintf(ret->object, sizeof(ret->object), "%s", r->params[0] ? r->params[0] : "");
@@ -28,7 +29,10 @@ void request_act(struct request *r, struct op *op)
 	r->acted = true;
 }
 
-/* A refused operation is told by whoever gets it back: there the client may be gone. */
+/*
+ * A refused operation is recorded by audit_refused_op(), because the request may have ended by
+ * then.
+ */
 void request_refused(const struct request *r, const struct err *why)
 {
 	struct act act;

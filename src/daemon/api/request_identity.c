@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks: the name behind the uid, the owner that is, and whether he is let in. */
+/* Identifies the caller: user name, owner number and role. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -22,15 +22,15 @@
 
 /* ---- administrators ---- */
 
-#define GROUPS_MAX 65536 /* the kernel's own limit */
+#define GROUPS_MAX 65536 /* limit of the kernel */
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59
 #endif
 
-/* The gid behind the group's name, looked up on the reader's thread. */
+/* Looks up the gid of the administrators' group on the reader thread. */
 struct group_task {
 	struct read_task task;
-	struct server *server; /* NULL: it is gone */
+	struct server *server; /* NULL: freed meanwhile */
 	char *name;            /* owned */
 	gid_t gid;             /* result */
 	int error;
@@ -55,11 +55,12 @@ static void group_done(struct read_task *task)
 
 	if (t->server) {
 		t->server->group_task = NULL;
-		/* one that cannot be looked up now is not believed to be gone */
+		/* after a failed lookup the previous gid stays in use */
 		if (t->gid != NO_GROUP || t->error == 0 || t->error == ENOENT || t->error == ESRCH)
 			t->server->admin_gid = t->gid;
 		else
-			log_warning("could not look up the group '%s': %s", t->name, strerror(t->error));
+			log_warning("could not look up the group '%s': %s", t->name,
+				strerror(t->error));
 		if (t->server->admin_gid == NO_GROUP)
 			log_info("there is no group '%s': only root is an administrator", t->name);
 	}
@@ -111,9 +112,9 @@ bool server_conn_is_admin(const struct conn *c)
 	return found;
 }
 
-/* ---- letting in ---- */
+/* ---- permission ---- */
 
-/* The site's lists are about people: not about root, and not about the only user of a daemon of his own. */
+/* The allow and deny files do not apply to root or in user mode. */
 static bool lists_permit(const struct request *r, struct err *e)
 {
 	const char *name = client_user_name(r);
@@ -130,7 +131,8 @@ static void check_and_handle(struct request *r)
 	const char *as = request_text(r, "as");
 	struct err e = {};
 
-	r->who.number = r->context->user_mode ? r->server->access.self : request_client_user(r)->number;
+	r->who.number =
+		r->context->user_mode ? r->server->access.self : request_client_user(r)->number;
 	r->who.denied = !lists_permit(r, &e);
 	if (!access_may(&r->server->access, &r->who, r->route->verb, r->who.number)) {
 		if (!r->who.denied)
@@ -143,15 +145,15 @@ static void check_and_handle(struct request *r)
 	}
 }
 
-/* ---- the name, and the number as an owner ---- */
+/* ---- name and owner number ---- */
 
-/* What is asked of the store: the number of a uid and a name. */
+/* Reads the owner number of a uid and a name. */
 struct identity {
 	struct store_read q;
 	uint32_t uid;
-	bool as;        /* it is not who asks, but whom he acts for */
-	char *name;     /* owned; NULL: it has none */
-	int64_t number; /* result; -1: never seen */
+	bool as;        /* for the user the caller acts for, not for the caller */
+	char *name;     /* owned; NULL: none */
+	int64_t number; /* result; -1: none yet */
 };
 
 static void free_identity(struct store_read *q)
@@ -180,11 +182,14 @@ static void set_acting_for(struct request *r, const char *name, int64_t number)
 	struct err e = {};
 
 	if (r->context->user_mode && number != (int64_t)r->server->access.self)
-		err_set(&e, ERR_DENIED, "this daemon runs jobs of its own user only; with '--system' the system's is asked");
+		err_set(&e, ERR_DENIED,
+			"this daemon runs only jobs of its own user; use '--system' to reach the "
+			"system's daemon");
 	else if (!access_serves(&r->server->access, owner_uid(number)))
-		err_set(&e, ERR_DENIED, "'%.64s' is nobody; jobs cannot belong to it", name);
-	else if (number != r->who.number && !access_may(&r->server->access, &r->who, VERB_SUBMIT_AS, number))
-		err_set(&e, ERR_DENIED, "only root makes jobs of root");
+		err_set(&e, ERR_DENIED, "'%.64s' cannot own jobs", name);
+	else if (number != r->who.number &&
+		 !access_may(&r->server->access, &r->who, VERB_SUBMIT_AS, number))
+		err_set(&e, ERR_DENIED, "only root may submit jobs for root");
 	if (e.kind != ERR_NONE) {
 		request_answer_err(r, &e);
 		return;
@@ -194,7 +199,7 @@ static void set_acting_for(struct request *r, const char *name, int64_t number)
 	r->route->handle(r);
 }
 
-/* He is new here: the writer gives him his number. */
+/* A user without a number: the writer assigns one. */
 struct newcomer {
 	struct ticket *ticket;
 	bool as;
@@ -234,13 +239,13 @@ static void identified(struct request *r, struct store_read *q)
 	store_thread_submit(r->context->store, op);
 }
 
-/* Root is root, and the one user of a daemon is that user, named or not: nobody need be asked. */
+/* The number of root, and of the only user in user mode, is the uid, also without a name. */
 static bool numbered_by_uid(const struct request *r, uint32_t uid)
 {
 	return r->context->user_mode || uid == 0;
 }
 
-/* What is asked of the user database. */
+/* Looks up a user in the user database. */
 struct naming {
 	struct user_lookup_task task;
 	struct ticket *ticket;
@@ -277,25 +282,30 @@ static void start_identity_lookup(struct request *r, const char *as)
 {
 	struct naming *n = xcalloc(1, sizeof(*n));
 
-	n->task = (struct user_lookup_task){.by_name = as != NULL, .uid = r->who.uid, .name = xstrdup(as), .done = on_named};
+	n->task = (struct user_lookup_task){
+		.by_name = as != NULL, .uid = r->who.uid, .name = xstrdup(as), .done = on_named};
 	n->ticket = request_ticket(r, false);
 	user_lookup_submit(r->server->user_lookup, &n->task);
 }
 
-/* Only those who may at all learn whether there is such a user. */
+/* Only callers with the permission may learn whether the user exists. */
 static void act_for(struct request *r, const char *user)
 {
 	struct err e = {};
 
-	if (access_scope(&r->server->access, &r->who, VERB_SUBMIT_AS) < 0 || text_equal(user, client_user_name(r))) {
+	if (access_scope(&r->server->access, &r->who, VERB_SUBMIT_AS) < 0 ||
+		text_equal(user, client_user_name(r))) {
 		start_identity_lookup(r, user);
 		return;
 	}
-	err_set(&e, ERR_DENIED, "only administrators may submit for others");
+	err_set(&e, ERR_DENIED, "only administrators may submit jobs for other users");
 	request_answer_err(r, &e);
 }
 
-/* Where there are several users everybody needs a name, else only who changes something: for the audit trail. */
+/*
+ * In system mode every user except root needs a name; otherwise only requests that change something
+ * need one, for the audit trail.
+ */
 static bool is_caller_known(const struct request *r)
 {
 	bool anonymous = (r->context->user_mode || r->who.uid == 0) && r->route->what == EVENT_NONE;

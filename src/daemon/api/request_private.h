@@ -6,18 +6,21 @@
 
 /* ---- receiving: request.c ---- */
 enum MHD_Result request_on_call(void *arg, struct MHD_Connection *mhd, const char *url,
-	const char *method, const char *version, const char *upload, size_t *upload_len, void **state);
+	const char *method, const char *version, const char *upload, size_t *upload_len,
+	void **state);
 void request_on_completed(void *arg, struct MHD_Connection *mhd, void **state,
 	enum MHD_RequestTerminationCode why);
 void request_drop_body(struct request *r); /* also releases its charge */
 
 /* ---- identity and audit ---- */
-void request_handle(struct request *r); /* identifies the caller, checks the permission and calls the route */
+/* Identifies the caller, checks the permission and calls the route. */
+void request_handle(struct request *r);
 void request_refused(const struct request *r, const struct err *why);
 
 /* ---- responding: request_answer.c ---- */
 enum MHD_Result request_queue(struct request *r); /* passes the response to MHD */
 void request_resume(struct request *r);
 void request_abandon(struct request *r); /* the daemon stops: responds 503, or ends the stream */
-void request_refuse_waiting(struct request *r, const struct err *why, bool unknown); /* see server_refuse_waiting() */
+/* See server_refuse_waiting(). */
+void request_refuse_waiting(struct request *r, const struct err *why, bool unknown);
 void request_free(struct request *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd inside our loop: its epoll descriptor, its timeout, its beginning and end. */
+/* Runs libmicrohttpd inside the event loop. */
 #include "daemon/api/server.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -14,9 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define POOL (40 * 1024)  /* memory of a connection: a head at its limit and the pieces of an answer */
-#define STALL 600         /* seconds a client may take nothing of an answer that is ready */
-#define CONNECTIONS (1 << 20) /* MHD's own bound; ours is checked before it sees a connection */
+/* bytes per connection: a request head of maximum size plus buffers for the response */
+#define POOL (40 * 1024)
+/* seconds after which a client that reads nothing of its response is disconnected */
+#define STALL 600
+#define CONNECTIONS (1 << 20) /* limit of MHD; the configured limit is checked before */
 
 /* ---- MHD in the loop ---- */
 
@@ -42,7 +44,10 @@ void server_run(struct server *s)
 	set_timers(s);
 }
 
-/* MHD's descriptor stays silent about it; all that are resumed in one turn of the loop go together. */
+/*
+ * MHD does not signal resumed connections on its epoll descriptor. All connections resumed in one
+ * loop iteration are processed together.
+ */
 void server_resumed(struct server *s)
 {
 	s->resumed = true;
@@ -73,7 +78,7 @@ static int on_mhd_again(sd_event_source *src, void *arg)
 	return 0;
 }
 
-/* ---- what MHD calls ---- */
+/* ---- callbacks of MHD ---- */
 
 static void on_connection(void *arg, struct MHD_Connection *mhd, void **state,
 	enum MHD_ConnectionNotificationCode what)
@@ -97,7 +102,7 @@ static int hex(char c)
 				    : -1;
 }
 
-/* Decodes %XX in place. What is broken, or would cut the text short, is remembered and refused later. */
+/* Decodes %XX in place. An invalid escape or %00 is noted, and the request is refused later. */
 static size_t on_unescape(void *arg, struct MHD_Connection *mhd, char *text)
 {
 	const union MHD_ConnectionInfo *info =
@@ -125,22 +130,24 @@ static size_t on_unescape(void *arg, struct MHD_Connection *mhd, char *text)
 	return (size_t)(to - text);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 static bool start_mhd(struct server *s, struct err *e)
 {
-	/* no MHD_USE_ERROR_LOG: it would tell of TCP options that a Unix socket does not have, for every answer */
-	s->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME,
-		0, NULL, NULL, request_on_call, s,
-		MHD_OPTION_NOTIFY_COMPLETED, request_on_completed, s,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, s,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1,
+	/*
+	 * no MHD_USE_ERROR_LOG: MHD would log failed TCP options, which a Unix socket does not
+	 * have, for every response
+	 */
+	s->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+					  MHD_ALLOW_SUSPEND_RESUME,
+		0, NULL, NULL, request_on_call, s, MHD_OPTION_NOTIFY_COMPLETED,
+		request_on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, s, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		MHD_OPTION_END);
-	return s->mhd || err_set(e, ERR_INTERNAL, "could not start the HTTP server: %s", strerror(errno));
+	return s->mhd ||
+	       err_set(e, ERR_INTERNAL, "could not start the HTTP server: %s", strerror(errno));
 }
 
 static bool join_loop(struct server *s, struct err *e)
@@ -149,10 +156,12 @@ static bool join_loop(struct server *s, struct err *e)
 	int r;
 
 	if (!info)
-		return err_set(e, ERR_INTERNAL, "could not start the HTTP server: it has no epoll descriptor");
+		return err_set(e, ERR_INTERNAL,
+			"could not start the HTTP server: it has no epoll descriptor");
 	r = sd_event_add_io(s->event, &s->on_mhd, info->epoll_fd, EPOLLIN, on_mhd, s);
 	if (r >= 0)
-		r = sd_event_add_time_relative(s->event, &s->on_timeout, CLOCK_MONOTONIC, 0, 1, on_timeout, s);
+		r = sd_event_add_time_relative(s->event, &s->on_timeout, CLOCK_MONOTONIC, 0, 1,
+			on_timeout, s);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(s->on_timeout, SD_EVENT_OFF);
 	if (r >= 0)
@@ -177,7 +186,8 @@ bool server_start(struct sd_event *ev, int listen_fd, const struct server_contex
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_INIT(&s->phases[p]);
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!user_lookup_new(ev, &s->user_lookup, e) || !start_mhd(s, e) || !join_loop(s, e) || !server_listen(s, listen_fd, e))
+	if (!user_lookup_new(ev, &s->user_lookup, e) || !start_mhd(s, e) || !join_loop(s, e) ||
+		!server_listen(s, listen_fd, e))
 		return false;
 	server_find_admins(s);
 	*ret = STEAL(s);
@@ -204,7 +214,10 @@ void server_refuse_waiting(struct server *s, const struct err *why, bool unknown
 			request_refuse_waiting(c->request, why, unknown);
 }
 
-/* MHD aborts when it is stopped with a suspended connection: everyone is woken and answered first. */
+/*
+ * MHD aborts if it is stopped with a suspended connection, so all connections are resumed and
+ * answered first.
+ */
 static void abandon_all(struct server *s)
 {
 	struct conn *c;
@@ -213,7 +226,7 @@ static void abandon_all(struct server *s)
 		TAILQ_FOREACH(c, &s->phases[p], in_phase)
 			if (c->request)
 				request_abandon(c->request);
-	/* one turn resumes, the others let short answers leave */
+	/* the first call resumes the connections, the others send short responses */
 	for (int i = 0; i < 4; i++)
 		MHD_run(s->mhd);
 }

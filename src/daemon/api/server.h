@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP server on the Unix socket: connections, identities, bodies, and the route table. */
+/* HTTP server on the API socket and its limits. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
@@ -25,31 +25,32 @@ struct store_thread;
 struct clock_guard;
 struct zone_caches;
 
-/* What the routes may use; everything is borrowed and outlives the server. */
+/* What the routes may use. All pointers are borrowed and outlive the server. */
 struct server_context {
 	const struct clock *clock;
 	struct store_thread *store;
-	struct audit *audit;       /* NULL: nobody keeps one */
-	struct allow_list *allow;       /* the site's lists; NULL: everybody may */
+	struct audit *audit;       /* NULL: no audit trail */
+	struct allow_list *allow;       /* allow and deny files; NULL: all users are permitted */
 	const char *admin_group;   /* NULL: only root is an administrator */
-	const struct cluster *cluster; /* NULL: there is none */
-	const struct store_outage *store_outage;   /* NULL: the store always answers */
+	const struct cluster *cluster; /* NULL: none */
+	const struct store_outage *store_outage;   /* NULL: the store is always available */
 	struct dispatcher *dispatcher;
 	struct spawner_link *spawner;
 	struct concurrency *concurrency;
 	struct run_watch_set *run_watch_set;
-	const struct net_client *net; /* NULL: there is none */
+	const struct net_client *net; /* NULL: none */
 	const struct planner *planner;
-	struct output_relays *relays;     /* NULL: this node is always alone */
-	struct retention *retention; /* NULL: history is kept for ever */
+	struct output_relays *relays;     /* NULL: there are no other nodes */
+	struct retention *retention; /* NULL: history is never deleted */
 	const char *state_dir;
-	const char *sendmail;      /* the mail program; NULL: not known */
-	const struct clock_guard *clock_guard; /* NULL: the clock is right */
+	const char *sendmail;      /* mail program; NULL: not known */
+	const struct clock_guard *clock_guard; /* NULL: the clock is trusted */
 	struct zone_caches *zones;
 	const char *node_name, *node_id;
-	const char *store_where;   /* as it may be shown: without a password */
-	int output_dir;            /* descriptor of the spawner's output directory */
-	bool user_mode;            /* only our own uid is served, and the quotas do not apply */
+	const char *store_where;   /* location without a password, for display */
+	int output_dir;            /* descriptor of the output directory of the spawner */
+	/* only the daemon's own uid and root are served, and quotas do not apply */
+	bool user_mode;
 };
 struct server_limits {             /* config keys of the same names */
 	size_t connections, connections_per_uid, connections_reserved;
@@ -63,10 +64,18 @@ struct server_limits {             /* config keys of the same names */
 bool server_start(struct sd_event *ev, int listen_fd /* moved */, const struct server_context *c,
 	const struct server_limits *l, struct server **ret, struct err *e);
 void server_set_limits(struct server *s, const struct server_limits *l); /* after a reload */
-void server_find_admins(struct server *s); /* looks the group up again, off the loop */
-/* No further connections, and requests are answered with 503; what is on its way to the store is answered still. */
+/* Looks up the administrators' group again, on another thread. */
+void server_find_admins(struct server *s);
+/*
+ * Accepts no further connections and answers requests with 503. Operations in progress are still
+ * answered.
+ */
 void server_stop(struct server *s);
-/* The store is away: those who wait for it are told why; those whose change is under way once nobody can know what came of it. */
+/*
+ * Answers waiting requests while the store is unavailable. Requests whose change is in progress are
+ * answered only if 'unknown', that is, when its outcome cannot be determined any more.
+ */
 void server_refuse_waiting(struct server *s, const struct err *why, bool unknown);
-void server_free(struct server *s); /* those who still wait are answered with 503, or told that the outcome is unknown */
+/* Waiting requests are answered with 503, or with "uncertain" if a change is in progress. */
+void server_free(struct server *s);
 AUTO_DEFINE(server);

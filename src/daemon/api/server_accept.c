@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes connections: who is it, is there room, and how long may it stay silent. */
+/* Accepts connections, enforces limits and idle timeouts. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -15,11 +15,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define ACCEPT_BURST 256 /* connections taken before the loop turns to others */
+#define ACCEPT_BURST 256 /* connections accepted before the loop continues */
 #define IDLE_FACTOR 6
 #define RELIEF (100 * USEC_MSEC)
 
-/* ---- time limits ---- */
+/* ---- timeouts ---- */
 
 static usec_t server_boot_now(const struct server *s)
 {
@@ -39,16 +39,17 @@ static void arm_deadline(struct server *s)
 	}
 	if (first == USEC_NEVER)
 		return;
-	/* an armed timer that is early enough stays: most deadlines are met and never looked at */
+	/* a timer that expires early enough is kept, because most deadlines are met */
 	sd_event_source_get_enabled(s->on_deadline, &enabled);
 	if (enabled != SD_EVENT_OFF && s->deadline_armed <= first)
 		return;
 	s->deadline_armed = first;
-	sd_event_source_set_time_relative(s->on_deadline, first > now ? (uint64_t)(first - now) : 0);
+	sd_event_source_set_time_relative(s->on_deadline,
+		first > now ? (uint64_t)(first - now) : 0);
 	sd_event_source_set_enabled(s->on_deadline, SD_EVENT_ONESHOT);
 }
 
-/* A client that was served once may think for a while before it asks again. */
+/* An idle connection has a longer timeout than one without a first request. */
 static int phase_seconds(const struct server *s, enum conn_phase phase)
 {
 	return phase == PHASE_HEAD   ? s->limits.head_timeout
@@ -108,10 +109,13 @@ static int on_conn_deadline(sd_event_source *src, uint64_t when, void *arg)
 	return 0;
 }
 
-/* ---- refusing ---- */
+/* ---- refusals ---- */
 
-/* A whole answer that fits the socket's buffer; the client may be gone, nobody minds. */
-static void send_refusal(int fd, int status, const char *phrase, const char *code, const char *message)
+/*
+ * Sends a complete response, which fits into the socket buffer. A client that has left is ignored.
+ */
+static void send_refusal(int fd, int status, const char *phrase, const char *code,
+	const char *message)
 {
 	char body[500], text[800];
 	int n = snprintf(body, sizeof(body),
@@ -125,7 +129,7 @@ static void send_refusal(int fd, int status, const char *phrase, const char *cod
 	close(fd);
 }
 
-/* One line a minute: a flood of clients is no flood of lines. */
+/* Logs at most one line per minute. */
 static void log_refusal(struct server *s, const char *why)
 {
 	usec_t now = server_boot_now(s);
@@ -146,12 +150,15 @@ static void refuse_without_descriptor(struct server *s)
 		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
 			send_refusal(fd, 503, "Service Unavailable", "busy",
-				"the daemon has no descriptor left; try again");
+				"the daemon has no file descriptor left; try again");
 	}
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (s->reserve_fd >= 0)
 		return;
-	/* somebody else took it: the listening socket stays readable, so look away for a moment */
+	/*
+	 * the reserve could not be opened again; the listening socket stays readable, so accepting
+	 * pauses for a moment
+	 */
 	sd_event_source_set_enabled(s->on_accept, SD_EVENT_OFF);
 	sd_event_source_set_time_relative(s->on_relief, RELIEF);
 	sd_event_source_set_enabled(s->on_relief, SD_EVENT_ONESHOT);
@@ -168,18 +175,21 @@ static int on_relief(sd_event_source *src, uint64_t when, void *arg)
 	return 0;
 }
 
-/* ---- taking ---- */
+/* ---- accepting ---- */
 
 static size_t reserved_connections(const struct server_limits *l)
 {
-	return l->connections_reserved < l->connections / 4 ? l->connections_reserved : l->connections / 4;
+	return l->connections_reserved < l->connections / 4 ? l->connections_reserved
+							    : l->connections / 4;
 }
 
-/* Whether a user may have one more of the connections that are not reserved. */
+/* Whether a user may use one more of the connections that are not reserved. */
 static bool has_share(const struct server *s, const struct client_user *p)
 {
-	struct fair_share share = {.total = (int64_t)(s->limits.connections - reserved_connections(&s->limits)),
-		.used = (int64_t)s->users_connections, .per_owner = (int64_t)s->limits.connections_per_uid};
+	struct fair_share share = {
+		.total = (int64_t)(s->limits.connections - reserved_connections(&s->limits)),
+		.used = (int64_t)s->users_connections,
+		.per_owner = (int64_t)s->limits.connections_per_uid};
 
 	return fair_share_allows(&share, (int64_t)p->connections, 1);
 }
@@ -189,23 +199,28 @@ static void refuse_share(struct server *s, int fd, const struct client_user *p)
 	char message[200];
 
 	if (s->users_connections >= s->limits.connections - reserved_connections(&s->limits)) {
-		log_refusal(s, "users have all of 'connections' that are not reserved");
-		send_refusal(fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		log_refusal(s, "users have all connections that are not reserved ('connections')");
+		send_refusal(fd, 503, "Service Unavailable", "busy",
+			"too many connections; try again");
 		return;
 	}
-	snprintf(message, sizeof(message), "too many connections of your user: %zu are open, %zu is the limit, and at most as many as "
-		"are still free; close some, or try again", p->connections, s->limits.connections_per_uid);
+	snprintf(message, sizeof(message),
+		"too many connections of your user: %zu are open, the limit is %zu or less if few "
+		"are free; close some, or try again",
+		p->connections, s->limits.connections_per_uid);
 	send_refusal(fd, 429, "Too Many Requests", "limit", message);
 }
 
-/* Fills the peer of 'c'. False: the connection was refused and closed. */
+/* Identifies the user of 'c'. False: the connection was refused and closed. */
 static bool identify_connection(struct server *s, struct conn *c)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
 
-	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || !access_serves(&s->access, who.uid)) {
-		send_refusal(c->fd, 403, "Forbidden", "denied", "this daemon does not serve your user");
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
+		!access_serves(&s->access, who.uid)) {
+		send_refusal(c->fd, 403, "Forbidden", "denied",
+			"this daemon does not serve your user");
 		return false;
 	}
 	c->pid = who.pid;
@@ -213,13 +228,15 @@ static bool identify_connection(struct server *s, struct conn *c)
 	c->user = client_user_get(s, who.uid);
 	if (s->connections >= s->limits.connections) {
 		log_refusal(s, "the limit of 'connections' is reached");
-		send_refusal(c->fd, 503, "Service Unavailable", "busy", "too many connections; try again");
+		send_refusal(c->fd, 503, "Service Unavailable", "busy",
+			"too many connections; try again");
 		return false;
 	}
 	c->reserved = who.uid == 0 || s->context.user_mode;
 	if (c->reserved || has_share(s, c->user))
 		return true;
-	c->reserved = c->user->connections < s->limits.connections_per_uid && server_conn_is_admin(c);
+	c->reserved =
+		c->user->connections < s->limits.connections_per_uid && server_conn_is_admin(c);
 	if (!c->reserved)
 		refuse_share(s, c->fd, c->user);
 	return c->reserved;
@@ -243,8 +260,9 @@ static void accept_connection(struct server *s, int fd)
 	s->users_connections += !c->reserved;
 	server_conn_enter(c, PHASE_HEAD);
 	s->arriving = c;
-	/* on failure MHD closes the descriptor without having heard of c */
-	if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, sizeof(addr)) != MHD_YES && s->arriving)
+	/* on failure MHD closes the descriptor without a call of on_connection() */
+	if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, sizeof(addr)) != MHD_YES &&
+		s->arriving)
 		server_conn_free(c);
 	s->arriving = NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the server share, and nobody else. */
+/* Server and connection state; private to the API server. */
 #pragma once
 #include "base/map.h"
 #include "daemon/api/access.h"
@@ -11,33 +11,36 @@
 
 #define HEAD_MAX (16 * 1024)
 
-/* One user, for as long as the daemon lives. */
+/* One user. Kept until the daemon exits. */
 struct client_user {
 	uint32_t uid;
 	size_t connections;
-	size_t body_bytes;   /* of the bodies of its requests */
-	double tokens;       /* submissions it may make at once; below zero after a big one */
+	size_t body_bytes;   /* of all its requests */
+	double tokens;       /* submissions left in the bucket; negative after a bulk request */
 	usec_t refilled;     /* CLOCK_BOOTTIME; 0: never */
 	char *name;          /* owned; NULL: not looked up yet */
 	usec_t name_at;
-	int64_t number;      /* as an owner, once the name is known: core/job/owner.h */
+	int64_t number;      /* owner number, valid if the name is known: core/job/owner.h */
 };
 
-/* Before the first request, between two, within a body: timed, each in its own way. PHASE_BUSY: our turn. */
+/*
+ * The phases have different timeouts: before the first request, between requests, during a body.
+ * PHASE_BUSY: no timeout, the server is processing a request.
+ */
 enum conn_phase { PHASE_HEAD, PHASE_IDLE, PHASE_BODY, PHASE_BUSY, PHASE_MAX };
 
 struct conn {
 	struct server *server;
 	struct client_user *user;
-	int fd;                    /* MHD's */
-	int64_t pid;               /* of whoever connected */
-	gid_t gid;                 /* the first of its groups */
+	int fd;                    /* owned by MHD */
+	int64_t pid;               /* of the client */
+	gid_t gid;                 /* primary group of the client */
 	enum conn_phase phase;
 	usec_t deadline;           /* of the phase, CLOCK_BOOTTIME */
-	bool extended;             /* the deadline was moved because the daemon had not read the input */
-	bool reserved;             /* not counted as one of the users' connections */
-	bool bad_escape;           /* %00 or a broken %XX in the target */
-	struct request *request;   /* the current one; NULL: between two */
+	bool extended; /* the deadline was moved because the daemon had not read the input */
+	bool reserved;             /* not counted in users_connections */
+	bool bad_escape;           /* %00 or an invalid %XX in the target */
+	struct request *request;   /* NULL: between requests */
 	TAILQ_ENTRY(conn) in_phase;
 };
 TAILQ_HEAD(conn_queue, conn);
@@ -48,34 +51,37 @@ struct server {
 	struct server_limits limits;
 	struct access access;
 	int listen_fd;
-	int reserve_fd;            /* closed to answer one more client when descriptors run out */
+	/* closed to accept and refuse one more client when there are no descriptors left */
+	int reserve_fd;
 	sd_event_source *on_accept, *on_mhd, *on_timeout, *on_again, *on_deadline, *on_relief;
-	usec_t deadline_armed;     /* what on_deadline waits for, while it is enabled */
+	usec_t deadline_armed;     /* time of on_deadline, while it is enabled */
 	struct MHD_Daemon *mhd;
-	gid_t admin_gid;           /* NO_GROUP: there is none */
-	struct group_task *group_task; /* looks it up; NULL: nobody does */
+	gid_t admin_gid;           /* NO_GROUP: none */
+	struct group_task *group_task; /* looks up admin_gid; NULL: no lookup in progress */
 	struct user_lookup *user_lookup;       /* the user database */
 	struct map users;          /* by uid, owned */
-	struct conn_queue phases[PHASE_MAX]; /* each in order of its deadlines */
+	struct conn_queue phases[PHASE_MAX]; /* each sorted by deadline */
 	size_t connections;
-	size_t users_connections;  /* of these, without root's and those that use the reserve */
-	size_t body_bytes;         /* of users' requests */
-	struct conn *arriving;     /* being handed to MHD */
+	size_t users_connections;  /* of these, without those of root and of the reserve */
+	size_t body_bytes;         /* of all requests of users */
+	struct conn *arriving;     /* during MHD_add_connection() */
 	bool stopping, resumed;
 	usec_t started;            /* CLOCK_BOOTTIME */
 	usec_t refusal_logged;
-	struct output_watch *outputs; /* made by the first follower */
+	struct output_watch *outputs; /* created for the first follower */
 };
 
 void server_run(struct server *s);     /* calls MHD, then sets its timers */
-void server_resumed(struct server *s); /* a connection was resumed; MHD runs in the next loop iteration */
+/* A connection was resumed; MHD runs in the next loop iteration. */
+void server_resumed(struct server *s);
 #define NO_GROUP ((gid_t)-1)
 void server_forget_admins(struct server *s); /* cancels the lookup of the administrators' group */
 
 /* ---- connections ---- */
 bool server_listen(struct server *s, int fd /* moved */, struct err *e);
 void server_unlisten(struct server *s);
-void server_conn_enter(struct conn *c, enum conn_phase phase); /* also starts the timeout of the phase */
+/* Also starts the timeout of the phase. */
+void server_conn_enter(struct conn *c, enum conn_phase phase);
 void server_conn_free(struct conn *c);
 bool server_conn_is_admin(const struct conn *c); /* by its groups at the time of connect() */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One answer for everybody who connects, and the connection's end. */
+/* Accepts connections during startup and answers each with an error. */
 #include "daemon/api/startup_responder.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -12,15 +12,15 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#define ACCEPT_BURST 64 /* connections answered before the loop turns to others */
+#define ACCEPT_BURST 64 /* connections answered before the loop continues */
 
 struct startup_responder {
 	sd_event_source *source;
-	usec_t since; /* since boot */
+	usec_t since; /* CLOCK_BOOTTIME */
 	char *why;
 };
 
-/* As the server says it of a store that goes away later. */
+/* The same message that the server sends when the store becomes unavailable later. */
 static char *render_response(const struct startup_responder *a)
 {
 	AUTO_TEXT body = NULL;
@@ -32,8 +32,10 @@ static char *render_response(const struct startup_responder *a)
 	json = error_json_write(&e);
 	body = json_dumps(json, JSON_COMPACT);
 	json_decref(json);
-	return xprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-		"Retry-After: 1\r\nConnection: close\r\n\r\n%s\n", strlen(body) + 1, body);
+	return xprintf("HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
+		       "application/json\r\nContent-Length: %zu\r\n"
+		       "Retry-After: 1\r\nConnection: close\r\n\r\n%s\n",
+		strlen(body) + 1, body);
 }
 
 static int on_startup_accept(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -47,14 +49,15 @@ static int on_startup_accept(sd_event_source *source, int fd, uint32_t events, v
 
 		if (client < 0)
 			break;
-		/* it fits the socket's buffer; the client may be gone, nobody minds */
+		/* the response fits into the socket buffer; a client that has left is ignored */
 		(void)!send(client, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(client);
 	}
 	return 0;
 }
 
-bool startup_responder_new(struct sd_event *ev, int listen_fd, struct startup_responder **ret, struct err *e)
+bool startup_responder_new(struct sd_event *ev, int listen_fd, struct startup_responder **ret,
+	struct err *e)
 {
 	AUTO(startup_responder) *a = xcalloc(1, sizeof(*a));
 	int r = sd_event_add_io(ev, &a->source, listen_fd, EPOLLIN, on_startup_accept, a);

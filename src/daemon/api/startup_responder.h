@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells those who ask why there is no server yet: the store cannot be reached. */
+/* Answers 503 while the store cannot be opened. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
@@ -8,9 +8,11 @@ struct startup_responder;
 struct err;
 struct sd_event;
 
-bool startup_responder_new(struct sd_event *ev, int listen_fd /* borrowed */, struct startup_responder **ret, struct err *e);
-void startup_responder_free(struct startup_responder *a); /* who has not been answered stays in the socket's queue */
+bool startup_responder_new(struct sd_event *ev, int listen_fd /* borrowed */,
+	struct startup_responder **ret, struct err *e);
+/* Connections that were not accepted stay in the queue of the socket. */
+void startup_responder_free(struct startup_responder *a);
 AUTO_DEFINE(startup_responder);
 
-/* The reason from now on. True: it is another one than before. */
+/* Sets the reason to send. Returns whether it differs from the previous one. */
 bool startup_responder_set_reason(struct startup_responder *a, const struct err *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's question to the store: worked on by the reader's thread, answered on the loop. */
+/* Runs request reads on the reader thread, answers on the loop. */
 #include "daemon/api/store_read.h"
 #include "base/auto.h"
 #include "base/edit_distance.h"
@@ -14,13 +14,15 @@
 #include "wire/row_json.h"
 #include <string.h>
 
-#define NAMES_MAX 1000   /* of a user's jobs, looked at for "did you mean" */
+#define NAMES_MAX 1000   /* names of the user's jobs that are compared for "did you mean" */
 
 static void on_read_work(struct store *s, struct read_task *task)
 {
 	struct store_read *q = (struct store_read *)task;
 
-	q->ok = s ? q->run(s, q, &q->err) : err_set(&q->err, ERR_BUSY, "the store could not be opened once more; try again");
+	q->ok = s ? q->run(s, q, &q->err)
+		  : err_set(&q->err, ERR_BUSY,
+			    "the store could not be opened for reading; try again");
 	task->charge = q->out.len > q->reserve ? q->out.len : q->reserve;
 }
 
@@ -82,7 +84,8 @@ static bool refuse_unknown_job(struct store *s, int64_t scope, const char *name,
 	return err_set(e, ERR_NOT_FOUND, "no job '%.128s'; 'jobctl list' shows yours", name);
 }
 
-bool store_read_job(struct store *s, int64_t scope, const char *ref, struct job **ret, struct err *e)
+bool store_read_job(struct store *s, int64_t scope, const char *ref, struct job **ret,
+	struct err *e)
 {
 	int64_t id;
 
@@ -104,16 +107,18 @@ bool store_read_run_id(const char *ref, int64_t *ret, struct err *e)
 {
 	if (text_parse_int(ref, 1, INT64_MAX, ret))
 		return true;
-	return err_set(e, ERR_NOT_FOUND, "no run '%.40s'; runs have numbers, 'jobctl runs' shows them", ref);
+	return err_set(e, ERR_NOT_FOUND, "no run '%.40s'; runs have numbers, see 'jobctl runs'",
+		ref);
 }
 
 /* ---- rows ---- */
 
-/* One job that cannot be read must not hide the others. */
+/* A job that cannot be parsed must not hide the others in a list. */
 static json_t *broken_job(const struct job *j, const struct err *e)
 {
-	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name", json_value_text(j->name),
-		"owner", json_value_text(j->owner), "uid", (json_int_t)owner_uid(j->uid), "state", job_state_name(j->state), "error",
+	return json_pack("{s:I, s:o, s:o, s:I, s:s, s:o}", "id", (json_int_t)j->id, "name",
+		json_value_text(j->name), "owner", json_value_text(j->owner), "uid",
+		(json_int_t)owner_uid(j->uid), "state", job_state_name(j->state), "error",
 		json_value_text(e->msg));
 }
 

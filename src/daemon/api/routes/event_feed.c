@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the audit trail for one client, as fast as it reads, with the ends of runs between. */
+/* Streams audit events and run ends to one client. */
 #include "daemon/api/routes/event_feed.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -15,24 +15,24 @@
 #include <string.h>
 #include <systemd/sd-event.h>
 
-#define STEP 64          /* events, and ends of runs, read at a time */
+#define STEP 64          /* events and run ends per read */
 #define AGAIN (500 * USEC_MSEC)
-#define ENDS_MAX 4096    /* ends that wait for a slow client; more are only counted */
+#define ENDS_MAX 4096    /* run ends buffered for a slow client; further ones are only counted */
 
-/* The request's data until the answer begins, its stream afterwards. */
+/* Owned by the request as its data until the response begins, afterwards as its stream. */
 struct feed {
 	struct stream stream;
 	struct request *request;
 	struct audit_watch *events;
 	struct run_watch *ends;
-	struct event_feed_filter wanted;   /* its cursor moves */
+	struct event_feed_filter wanted;   /* the cursor moves */
 	struct buf text;          /* read and not yet sent */
 	size_t sent;
-	bool reading, news;       /* the reader's thread works for us; there may be more */
-	int64_t ended[ENDS_MAX];  /* runs whose end is to be told */
+	bool reading, news;       /* a read is in progress; there may be more events */
+	int64_t ended[ENDS_MAX];  /* runs whose end is to be sent */
 	size_t n_ended;
-	int64_t untold;           /* ends beyond these */
-	sd_event_source *again;   /* the store was away: it is asked once more */
+	int64_t untold;           /* run ends beyond these */
+	sd_event_source *again;   /* retry after a failed read */
 };
 
 static void feed_free(void *data)
@@ -56,12 +56,13 @@ static void feed_stream_free(struct stream *s)
 
 struct feed_query {
 	struct store_read q;
-	struct event_feed_filter wanted;  /* a copy; the refs only the first time */
+	struct event_feed_filter
+		wanted; /* a copy; with the job references on the first read only */
 	bool first;
 	int64_t ended[STEP];
 	size_t n_ended;
 	int64_t untold;
-	bool more;               /* results, beside the cursor in the wanted */
+	bool more;               /* result, like the cursor in 'wanted' */
 };
 
 static void write_line(struct buf *out, const struct event *ev)
@@ -70,7 +71,7 @@ static void write_line(struct buf *out, const struct event *ev)
 	buf_char(out, '\n');
 }
 
-/* The newest few, oldest first; or nothing, when there is a cursor. */
+/* Writes the newest events, oldest first, unless the client gave a cursor. */
 static bool write_first(struct store *s, struct feed_query *f, struct buf *out, struct err *e)
 {
 	struct event_filter newest = f->wanted.filter;
@@ -78,7 +79,10 @@ static bool write_first(struct store *s, struct feed_query *f, struct buf *out, 
 
 	if (f->wanted.filter.from)
 		return true;
-	/* what comes in between is read twice rather than never: by number it is told once */
+	/*
+	 * The position is read before the events: an event committed in between would otherwise be
+	 * lost. Its number prevents duplicates.
+	 */
 	if (!list_events_newest(s, &f->wanted.filter.from, e))
 		return false;
 	newest.from = f->wanted.filter.from + 1;
@@ -108,7 +112,10 @@ static bool write_events(struct store *s, struct feed_query *f, struct buf *out,
 	return true;
 }
 
-/* An end looks like an event without a number: it is in the store as a run, not in the trail. */
+/*
+ * The end of a run is sent as an event without a number, because it is stored as a run and not in
+ * the audit trail.
+ */
 static void write_run_end(struct buf *out, const struct run *r)
 {
 	char detail[200] = "";
@@ -119,9 +126,16 @@ static void write_run_end(struct buf *out, const struct run *r)
 		snprintf(detail, sizeof(detail), "signal %" PRId64, r->term_signal);
 	else if (r->exit_code > 0)
 		snprintf(detail, sizeof(detail), "exit code %" PRId64, r->exit_code);
-	write_line(out, &(struct event){.at = r->ended_at, .uid = -1, .owner = r->uid, .what = EVENT_RUN_END, .job = r->job,
-		.run = r->id, .object = r->job_name, .node = r->node, .result = (char *)run_state_name(r->state),
-		.detail = detail[0] ? detail : NULL});
+	write_line(out, &(struct event){.at = r->ended_at,
+				.uid = -1,
+				.owner = r->uid,
+				.what = EVENT_RUN_END,
+				.job = r->job,
+				.run = r->id,
+				.object = r->job_name,
+				.node = r->node,
+				.result = (char *)run_state_name(r->state),
+				.detail = detail[0] ? detail : NULL});
 }
 
 static void write_run_ends(struct store *s, const struct feed_query *f, struct buf *out)
@@ -129,14 +143,18 @@ static void write_run_ends(struct store *s, const struct feed_query *f, struct b
 	for (size_t i = 0; i < f->n_ended; i++) {
 		AUTO(run) *r = NULL;
 
-		/* a foreign one is as good as none */
-		if (store_run_get(s, f->wanted.filter.uid, f->ended[i], &r, NULL) && run_state_final(r->state))
+		/* a run of another owner is not found */
+		if (store_run_get(s, f->wanted.filter.uid, f->ended[i], &r, NULL) &&
+			run_state_final(r->state))
 			write_run_end(out, r);
 	}
 	if (f->untold > 0 && f->wanted.filter.uid < 0) {
-		AUTO_TEXT detail = xprintf("%" PRId64 " more runs ended, faster than this was read", f->untold);
+		AUTO_TEXT detail =
+			xprintf("%" PRId64 " more runs ended while this stream was not read",
+				f->untold);
 
-		write_line(out, &(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
+		write_line(out,
+			&(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
 	}
 }
 
@@ -144,9 +162,10 @@ static bool run_feed(struct store *s, struct store_read *q, struct err *e)
 {
 	struct feed_query *f = (struct feed_query *)q;
 
-	if (f->first && (!event_feed_filter_resolve(s, q->scope, &f->wanted, e) || !write_first(s, f, &q->out, e)))
+	if (f->first && (!event_feed_filter_resolve(s, q->scope, &f->wanted, e) ||
+				!write_first(s, f, &q->out, e)))
 		return false;
-	f->wanted.filter.jobs = f->wanted.jobs; /* it was copied from elsewhere */
+	f->wanted.filter.jobs = f->wanted.jobs; /* the copied pointer refers to the original */
 	if (!write_events(s, f, &q->out, e))
 		return false;
 	write_run_ends(s, f, &q->out);
@@ -244,7 +263,7 @@ static int on_feed_retry(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* Nothing was told: the same is asked for again, and nobody who follows notices but that it is late. */
+/* After a failed read the same run ends are read again later; the stream is only delayed. */
 static void on_feed_read_failed(struct request *r, struct store_read *q)
 {
 	struct feed *f = (struct feed *)r->stream;
@@ -255,7 +274,8 @@ static void on_feed_read_failed(struct request *r, struct store_read *q)
 	memcpy(f->ended, fq->ended, n * sizeof(*f->ended));
 	f->n_ended += n;
 	f->untold += fq->untold + (int64_t)(fq->n_ended - n);
-	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0, on_feed_retry, f);
+	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0,
+		on_feed_retry, f);
 }
 
 static void on_audit_events(void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows the audit trail for one client, as fast as it reads, with the ends of runs between. */
+/* Event stream of one client, and its filter. */
 #pragma once
 #include "base/text.h"
 #include "store/store.h"
@@ -9,15 +9,20 @@ struct request;
 
 #define EVENT_JOBS_MAX 16
 
-/* Which events somebody wants. */
+/* Events that a client has requested. */
 struct event_feed_filter {
-	struct event_filter filter; /* its jobs are ours */
-	struct strv refs;           /* jobs as they were named */
+	struct event_filter filter; /* borrows 'jobs' */
+	struct strv refs;           /* jobs as given in the request */
 	int64_t jobs[EVENT_JOBS_MAX];
 };
 void event_feed_filter_done(struct event_feed_filter *w);
-bool event_feed_filter_resolve(struct store *s, int64_t scope, struct event_feed_filter *w, struct err *e); /* fills in the jobs */
+/* Sets 'jobs'. */
+bool event_feed_filter_resolve(struct store *s, int64_t scope, struct event_feed_filter *w,
+	struct err *e);
 void event_feed_write_event(struct buf *out, const struct event *ev);
 
-/* Answers with lines of JSON without end: from the cursor on, or from the newest few. */
+/*
+ * Responds with an unlimited stream of JSON lines, starting at the cursor or with the newest
+ * events.
+ */
 void event_feed_start(struct request *r, struct event_feed_filter *w /* emptied */);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A long list as an answer: read from the store in small steps, as fast as the client takes it. */
+/* Reads pages as fast as the client accepts them. */
 #include "daemon/api/routes/list_stream.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -9,10 +9,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The answer's stream once the list is longer than one step. */
+/* The stream of a response whose list needs more than one step. */
 struct list_body {
 	struct stream stream;
-	struct list_stream *list;   /* owned; NULL while a step is under way */
+	struct list_stream *list;   /* owned; NULL while a step is in progress */
 	struct buf text;     /* read and not yet sent */
 	size_t sent;
 };
@@ -20,7 +20,8 @@ struct list_body {
 struct list_query {
 	struct store_read q;
 	struct list_stream *list;           /* owned */
-	struct list_body *stream;  /* who asked; valid while the request is; NULL: the first step */
+	/* destination, valid while the request exists; NULL: the first step */
+	struct list_body *stream;
 };
 
 static bool run_step(struct store *s, struct store_read *q, struct err *e)
@@ -122,7 +123,10 @@ static void on_first_step(struct request *r, struct store_read *q)
 	request_answer_stream(r, "application/json", NULL, 0, &ls->stream);
 }
 
-/* An error in the middle of a list has no status any more: the stream ends broken. */
+/*
+ * The status of the response has been sent, so an error during a later step closes the connection
+ * without the end of the body.
+ */
 static bool run_later_step(struct store *s, struct store_read *q, struct err *e)
 {
 	struct list_stream *l = ((struct list_query *)q)->list;

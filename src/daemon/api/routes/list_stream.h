@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A long list as an answer: read from the store in small steps, as fast as the client takes it. */
+/* Streams a long list from the store page by page. */
 #pragma once
 #include "base/buf.h"
 #include <stdbool.h>
@@ -11,20 +11,22 @@ struct request;
 struct store;
 
 #define LIST_STEP 32               /* rows read at a time */
-#define LIST_BYTES (256 * 1024)    /* a step ends with the row that reaches this: bounds the memory of one client */
+/* a step ends after the row that reaches this size, to limit the memory per client */
+#define LIST_BYTES (256 * 1024)
 
 struct list_stream {
-	const char *name;   /* of the member: "jobs" or "runs" */
+	const char *name;   /* name of the JSON member: "jobs" or "runs" */
 	/*
-	 * Reader's thread: writes up to n rows after the cursor, about LIST_BYTES of them, each behind list_stream_comma(),
-	 * moves the cursor and returns how many they were and whether more may follow.
+	 * Runs on the reader thread. Writes up to n rows after the cursor, up to about LIST_BYTES,
+	 * each after list_stream_comma(). Moves the cursor; returns the number of rows, and whether
+	 * there may be more.
 	 */
-	bool (*step)(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
-		struct err *e);
+	bool (*step)(struct store *s, struct list_stream *l, size_t n, struct buf *out,
+		size_t *ret_n, bool *ret_more, struct err *e);
 	void (*free)(struct list_stream *l);
 	int64_t scope;
-	int64_t cursor;     /* of the last row written; 0: from the start */
-	size_t left, rows;  /* still wanted; written so far */
+	int64_t cursor;     /* the last row written; 0: none */
+	size_t left, rows;  /* rows still requested; rows written */
 	bool begun, ended, failed;
 };
 

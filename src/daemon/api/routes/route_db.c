@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store as a whole: old history deleted, a copy taken, everything looked at. */
+/* Routes that prune, back up and check the store. */
 #include "base/auto.h"
 #include "base/duration.h"
 #include "base/err.h"
@@ -23,9 +23,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEEP_MIN USEC_HOUR /* younger history is not deleted by hand either */
+#define KEEP_MIN USEC_HOUR /* newer history is never deleted */
 
-/* What was done is in the audit trail even where the store itself did not change by it. */
+/* Records the action in the audit trail although it does not change the store. */
 static void audit_note(struct request *r, const char *detail)
 {
 	struct op *op = op_new(OP_EVENT, NULL, NULL);
@@ -46,11 +46,14 @@ static bool duration_member(const json_t *o, const char *name, usec_t *ret, stru
 	if (!v)
 		return true;
 	if (json_is_string(v) ? !duration_parse(json_string_value(v), ret, &why)
-			      : !json_is_number(v) || json_number_value(v) < 0 || json_number_value(v) >= 1e10)
-		return err_field(e, name, "'%s' must be a duration that is not negative: seconds, or a text like 30d", name);
+			      : !json_is_number(v) || json_number_value(v) < 0 ||
+					json_number_value(v) >= 1e10)
+		return err_field(e, name,
+			"'%s' must be a duration that is not negative: seconds, or a text like 30d",
+			name);
 	if (json_is_number(v))
 		*ret = (usec_t)(json_number_value(v) * (double)USEC_SEC);
-	return *ret >= KEEP_MIN || err_field(e, name, "'%s' must be an hour or more", name);
+	return *ret >= KEEP_MIN || err_field(e, name, "'%s' must be at least an hour", name);
 }
 
 static bool read_rule(const struct request *r, struct prune_rule *rule, struct err *e)
@@ -64,15 +67,18 @@ static bool read_rule(const struct request *r, struct prune_rule *rule, struct e
 	o = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
 	if (!o)
 		return false;
-	json_object_foreach(o, name, v)
-		if (strcmp(name, "older_than") != 0 && strcmp(name, "keep_runs") != 0 && strcmp(name, "dead_older_than") != 0)
-			return err_field(e, name, "unknown member '%.40s'; older_than, keep_runs and dead_older_than are known", name);
+	json_object_foreach(o, name,
+		v) if (strcmp(name, "older_than") != 0 && strcmp(name, "keep_runs") != 0 &&
+		       strcmp(name, "dead_older_than") != 0) return err_field(e, name,
+		"unknown member '%.40s'; known are older_than, keep_runs and dead_older_than",
+		name);
 	v = json_object_get(o, "keep_runs");
 	if (v && (!json_is_integer(v) || json_integer_value(v) < 0))
 		return err_field(e, "keep_runs", "'keep_runs' must be a whole number");
 	if (v)
 		rule->runs = json_integer_value(v);
-	return duration_member(o, "older_than", &rule->age, e) && duration_member(o, "dead_older_than", &rule->dead_age, e);
+	return duration_member(o, "older_than", &rule->age, e) &&
+	       duration_member(o, "dead_older_than", &rule->dead_age, e);
 }
 
 static void on_history_pruned(const struct retention_report *p, void *arg)
@@ -88,10 +94,13 @@ static void on_history_pruned(const struct retention_report *p, void *arg)
 		request_answer_err(r, &e);
 		return;
 	}
-	snprintf(detail, sizeof(detail), "%" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events", p->runs, p->jobs, p->events);
+	snprintf(detail, sizeof(detail), "%" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events",
+		p->runs, p->jobs, p->events);
 	audit_note(r, detail);
-	request_answer_json(r, 200, json_pack("{s:I, s:I, s:I, s:I, s:I}", "runs", (json_int_t)p->runs, "jobs", (json_int_t)p->jobs,
-		"events", (json_int_t)p->events, "outputs", (json_int_t)p->outputs, "output_bytes", (json_int_t)p->output_bytes));
+	request_answer_json(r, 200,
+		json_pack("{s:I, s:I, s:I, s:I, s:I}", "runs", (json_int_t)p->runs, "jobs",
+			(json_int_t)p->jobs, "events", (json_int_t)p->events, "outputs",
+			(json_int_t)p->outputs, "output_bytes", (json_int_t)p->output_bytes));
 }
 
 void route_db_prune(struct request *r)
@@ -152,7 +161,7 @@ void route_db_check(struct request *r)
 
 /* ---- backup ---- */
 
-/* The copy has no name any more when it is sent: nobody has to remove it. */
+/* The copy is unlinked before it is sent, so that it is always removed. */
 struct copy {
 	struct store_read q;
 	char *path; /* owned */
@@ -215,7 +224,8 @@ static void send_copy(struct request *r, struct store_read *q)
 	audit_note(r, detail);
 	s->fd = STEAL_FD(c->fd);
 	s->stream = (struct stream){.read = backup_stream_read, .free = backup_stream_free};
-	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers), &s->stream);
+	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers),
+		&s->stream);
 }
 
 void route_db_backup(struct request *r)

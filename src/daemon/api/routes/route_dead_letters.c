@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead letters: tried again or purged, one or by filter. */
+/* Routes that retry or purge dead letters. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -14,9 +14,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STEP 500 /* dead letters looked at for one answer */
+#define STEP 500 /* dead letters per response */
 
-/* What is needed after the commit: the request may be gone by then. */
+/* What is needed after the commit, when the request may have ended. */
 struct dead_ctx {
 	struct ticket *ticket;
 	struct run_watch_set *run_watch_set;
@@ -32,9 +32,11 @@ static void answer_dead(struct request *r, const struct op_dead *d)
 	}
 	if (d->more)
 		cursor = xprintf("%" PRId64 "-%" PRId64, d->next_at, d->next);
-	request_answer_json(r, 200, json_pack("{s:I, s:I, s:o, s:o}", "count", (json_int_t)d->runs.n, "refused",
-		(json_int_t)d->refused, "refused_because", json_value_text(d->refused ? d->why.msg : NULL), "next_cursor",
-		json_value_text(cursor)));
+	request_answer_json(r, 200,
+		json_pack("{s:I, s:I, s:o, s:o}", "count", (json_int_t)d->runs.n, "refused",
+			(json_int_t)d->refused, "refused_because",
+			json_value_text(d->refused ? d->why.msg : NULL), "next_cursor",
+			json_value_text(cursor)));
 }
 
 static void on_dead_changed(struct op *op, void *arg)
@@ -44,7 +46,8 @@ static void on_dead_changed(struct op *op, void *arg)
 	struct request *r = request_ticket_redeem(o->ticket);
 
 	for (size_t i = 0; op->ok && i < d->runs.n; i++)
-		run_watch_notify(o->run_watch_set, d->runs.v[i]->job, d->runs.v[i]->id, d->runs.v[i]->state);
+		run_watch_notify(o->run_watch_set, d->runs.v[i]->job, d->runs.v[i]->id,
+			d->runs.v[i]->state);
 	if (r && op->ok)
 		answer_dead(r, d);
 	else if (r)
@@ -56,9 +59,11 @@ static void on_dead_changed(struct op *op, void *arg)
 static void submit_dead(struct request *r, const struct op_dead *d)
 {
 	struct dead_ctx *o = xcalloc(1, sizeof(*o));
-	struct op *op = op_new(r->route->what == EVENT_DEAD_RETRY ? OP_DEAD_RETRY : OP_DEAD_PURGE, on_dead_changed, o);
+	struct op *op = op_new(r->route->what == EVENT_DEAD_RETRY ? OP_DEAD_RETRY : OP_DEAD_PURGE,
+		on_dead_changed, o);
 
-	*o = (struct dead_ctx){.ticket = request_ticket(r, true), .run_watch_set = r->context->run_watch_set};
+	*o = (struct dead_ctx){
+		.ticket = request_ticket(r, true), .run_watch_set = r->context->run_watch_set};
 	op->dead = *d;
 	op->dead.uid = request_scope(r);
 	op->dead.now = request_now(r);
@@ -81,7 +86,7 @@ void route_dead_one(struct request *r)
 
 /* ---- many ---- */
 
-/* The job they are of is looked up first. */
+/* Looks up the job first. */
 struct dead_query {
 	struct store_read q;
 	char *job; /* owned */
@@ -112,15 +117,16 @@ static void free_dead_query(struct store_read *q)
 	free(dq);
 }
 
-/* Where an earlier step ended: a moment and a run. */
+/* The position where the previous step ended: a time and a run. */
 static bool read_cursor(const char *text, struct op_dead *d, struct err *e)
 {
 	const char *dash = text ? strchr(text, '-') : NULL;
 	AUTO_TEXT at = dash ? xstrndup(text, (size_t)(dash - text)) : NULL;
 
-	if (!text || (dash && text_parse_int(at, 1, INT64_MAX, &d->after_at) && text_parse_int(dash + 1, 1, INT64_MAX, &d->after)))
+	if (!text || (dash && text_parse_int(at, 1, INT64_MAX, &d->after_at) &&
+			     text_parse_int(dash + 1, 1, INT64_MAX, &d->after)))
 		return true;
-	return err_field(e, "cursor", "'%.40s' is no cursor of an earlier answer", text);
+	return err_field(e, "cursor", "'%.40s' is not the cursor of an earlier step", text);
 }
 
 void route_dead_many(struct request *r)
@@ -138,7 +144,7 @@ void route_dead_many(struct request *r)
 		request_answer_err(r, &e);
 		return;
 	}
-	/* what dies again while the steps are under way is not for them */
+	/* a run that fails again during the steps is not selected again */
 	if (!d.until)
 		d.until = request_now(r) + 1;
 	if (!job) {
@@ -146,6 +152,9 @@ void route_dead_many(struct request *r)
 		return;
 	}
 	dq = xcalloc(1, sizeof(*dq));
-	*dq = (struct dead_query){.q = {.run = find_dead_job, .then = on_dead_job_found, .free = free_dead_query}, .job = xstrdup(job), .dead = d};
+	*dq = (struct dead_query){
+		.q = {.run = find_dead_job, .then = on_dead_job_found, .free = free_dead_query},
+		.job = xstrdup(job),
+		.dead = d};
 	store_read_start(r, &dq->q);
 }

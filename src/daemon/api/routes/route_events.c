@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit trail as a list, newest first. */
+/* Route that lists audit events, newest first. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -15,7 +15,7 @@
 #include "wire/row_json.h"
 #include <string.h>
 
-/* ---- what was asked for ---- */
+/* ---- filter ---- */
 
 void event_feed_filter_done(struct event_feed_filter *w)
 {
@@ -28,7 +28,7 @@ static bool split_event_jobs(const char *text, struct strv *ret, struct err *e)
 		size_t len = strcspn(text, ",");
 
 		if (ret->n == EVENT_JOBS_MAX)
-			return err_field(e, "job", "at most %d jobs are taken at a time", EVENT_JOBS_MAX);
+			return err_field(e, "job", "at most %d jobs may be given", EVENT_JOBS_MAX);
 		strv_take(ret, xstrndup(text, len));
 		text += len + (text[len] == ',');
 	}
@@ -57,11 +57,16 @@ static bool read_event_filter(const struct request *r, struct event_feed_filter 
 	w->filter.until = request_number(r, "until", 0);
 	w->filter.limit = (size_t)request_number(r, "limit", 100);
 	return split_event_jobs(request_text(r, "job"), &w->refs, e) &&
-	       split_whats(request_text(r, "what"), &w->filter.whats, e) && list_stream_cursor(r, &w->filter.from, e);
+	       split_whats(request_text(r, "what"), &w->filter.whats, e) &&
+	       list_stream_cursor(r, &w->filter.from, e);
 }
 
-/* A removed job's events are there, so a number is taken as it is; whose it is the events say. */
-bool event_feed_filter_resolve(struct store *s, int64_t scope, struct event_feed_filter *w, struct err *e)
+/*
+ * A number is not looked up, because the events of a removed job are kept; the events themselves
+ * have the owner.
+ */
+bool event_feed_filter_resolve(struct store *s, int64_t scope, struct event_feed_filter *w,
+	struct err *e)
 {
 	for (size_t i = 0; i < w->refs.n; i++) {
 		AUTO(job) *j = NULL;
@@ -93,15 +98,16 @@ struct event_page {
 	struct event_feed_filter wanted;
 };
 
-static bool step_events(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
-	struct err *e)
+static bool step_events(struct store *s, struct list_stream *l, size_t n, struct buf *out,
+	size_t *ret_n, bool *ret_more, struct err *e)
 {
 	struct event_page *p = (struct event_page *)l;
 	AUTO_DONE(event_list) rows = {};
 
 	p->wanted.filter.from = l->cursor;
 	p->wanted.filter.limit = n;
-	if (!event_feed_filter_resolve(s, l->scope, &p->wanted, e) || !list_events_page(s, &p->wanted.filter, &rows, e))
+	if (!event_feed_filter_resolve(s, l->scope, &p->wanted, e) ||
+		!list_events_page(s, &p->wanted.filter, &rows, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		list_stream_comma(l, out);
@@ -134,8 +140,11 @@ void route_event_list(struct request *r)
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list_stream){ .name = "events", .step = step_events, .free = free_event_page, .cursor = w.filter.from,
-		.left = w.filter.limit };
+	p->list = (struct list_stream){.name = "events",
+		.step = step_events,
+		.free = free_event_page,
+		.cursor = w.filter.from,
+		.left = w.filter.limit};
 	p->wanted = w;
 	w = (struct event_feed_filter){};
 	list_stream_answer(r, &p->list);

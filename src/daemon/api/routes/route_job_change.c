@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that change: another definition, an earlier one again, and what there was. */
+/* Routes that change a job or restore a revision. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -19,19 +19,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define TRIES 4 /* when somebody else changes the job meanwhile, and nobody said which revision is meant */
+#define TRIES 4 /* attempts if the job is changed concurrently and the request names no revision */
 
-/* A change on its way; it goes from the reader's thread to the writer's, and round again after a conflict. */
+/*
+ * A change in progress. It is prepared on the reader thread and applied on the writer thread, and
+ * prepared again after a conflict.
+ */
 struct change_ctx {
 	struct ticket *ticket;
 	struct run_watch_set *run_watch_set;
-	struct zone_cache *zones; /* the reader's */
+	struct zone_cache *zones; /* of the reader thread */
 	char *ref;                /* owned */
-	json_t *patch;            /* owned; NULL: an earlier revision is taken up again */
-	int64_t expect;           /* 0: whichever it is */
-	int64_t to;               /* of an undo: the revision; 0: the one before */
+	json_t *patch;            /* owned; NULL: restore an earlier revision */
+	int64_t expect;           /* expected revision; 0: any */
+	int64_t to;               /* revision to restore; 0: the previous one */
 	int64_t limit, bytes_limit;
-	int64_t by;               /* who asks, as an owner */
+	int64_t by;               /* owner number of the caller */
 	unsigned limits_refused;
 	usec_t now;
 	bool dry_run;
@@ -72,15 +75,19 @@ static void free_change(struct store_read *q)
 static bool no_target(const struct change_ctx *o, struct err *e)
 {
 	if (o->to)
-		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
-			"' shows those there are", o->job->id, o->to, o->job->id);
-	return err_set(e, ERR_CONFLICT, "nothing to undo: job %" PRId64 " is what it was first; 'jobctl history %" PRId64
-		"' shows the rest", o->job->id, o->job->id);
+		return err_set(e, ERR_NOT_FOUND,
+			"job %" PRId64 " has no revision %" PRId64 "; see 'jobctl history %" PRId64
+			"'",
+			o->job->id, o->to, o->job->id);
+	return err_set(e, ERR_CONFLICT,
+		"nothing to undo: job %" PRId64
+		" has its first definition; see 'jobctl history %" PRId64 "'",
+		o->job->id, o->job->id);
 }
 
 /*
- * The revision before the current one. A revision that was made by an undo counts as the one whose definition it took, so
- * that each further undo goes one step back.
+ * The revision before the current one. A revision made by an undo counts as the revision that it
+ * restored, so that each further undo goes one step back.
  */
 static bool find_base(struct store *s, const struct change_ctx *o, int64_t *ret, struct err *e)
 {
@@ -98,16 +105,19 @@ static bool restore_revision(struct store *s, struct change_ctx *o, struct err *
 	int64_t before = o->to + 1;
 	const struct revision *target;
 
-	if ((!o->to && !find_base(s, o, &before, e)) || !revisions_page(s, o->job, before, 1, &l, e))
+	if ((!o->to && !find_base(s, o, &before, e)) ||
+		!revisions_page(s, o->job, before, 1, &l, e))
 		return false;
 	target = l.n > 0 ? &l.v[0] : NULL;
 	if (!target || (o->to && target->number != o->to))
 		return no_target(o, e);
-	return job_change_restore(&o->a, target->spec, target->origin ? target->origin : target->number, o->zones, e);
+	return job_change_restore(&o->a, target->spec,
+		target->origin ? target->origin : target->number, o->zones, e);
 }
 
-/* The job, and what only the answer to a change has. */
-static bool write_answer(struct store_read *q, const struct job *j, const struct change_ctx *o, struct err *e)
+/* Writes the job with the members that only the response to a change has. */
+static bool write_answer(struct store_read *q, const struct job *j, const struct change_ctx *o,
+	struct err *e)
 {
 	json_t *answer = row_json_job(j, e);
 
@@ -122,7 +132,8 @@ static bool write_answer(struct store_read *q, const struct job *j, const struct
 	return true;
 }
 
-static bool write_dry_run(struct store *s, struct store_read *q, struct change_ctx *o, struct err *e)
+static bool write_dry_run(struct store *s, struct store_read *q, struct change_ctx *o,
+	struct err *e)
 {
 	struct job after = *o->job;
 
@@ -139,7 +150,10 @@ static bool write_dry_run(struct store *s, struct store_read *q, struct change_c
 	return write_answer(q, &after, o, e);
 }
 
-/* An undo takes up what was there before: the owner's own, or checked when it came. */
+/*
+ * An undo is not checked: the restored definition was written by the owner or checked when it was
+ * submitted.
+ */
 static bool check_foreign(const struct change_ctx *o, struct err *e)
 {
 	AUTO_DONE(job_spec) was;
@@ -147,7 +161,8 @@ static bool check_foreign(const struct change_ctx *o, struct err *e)
 	job_spec_init(&was);
 	if (!o->patch || !o->a.changed || o->by == o->job->uid)
 		return true;
-	return job_env_check_foreign(&o->a.spec.env, spec_json_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
+	return job_env_check_foreign(&o->a.spec.env,
+		spec_json_from_text(o->job->spec, &was, NULL) ? &was.env : NULL, e);
 }
 
 static bool read_and_check_change(struct store *s, struct store_read *q, struct err *e)
@@ -158,13 +173,21 @@ static bool read_and_check_change(struct store *s, struct store_read *q, struct 
 	job_free(STEAL(o->job));
 	if (!store_read_job(s, q->scope, o->ref, &o->job, e))
 		return false;
-	o->a = (struct job_change){.job = o->job, .now = o->now, .look = o->dry_run, .sandboxes = o->sandboxes,
-		.limits_refused = o->limits_refused, .warrants = o->warrants};
-	if (!(o->patch ? job_change_merge(&o->a, o->patch, o->zones, e) : restore_revision(s, o, e)) || !check_foreign(o, e))
+	o->a = (struct job_change){.job = o->job,
+		.now = o->now,
+		.preview = o->dry_run,
+		.sandboxes = o->sandboxes,
+		.limits_refused = o->limits_refused,
+		.warrants = o->warrants};
+	if (!(o->patch ? job_change_merge(&o->a, o->patch, o->zones, e)
+		       : restore_revision(s, o, e)) ||
+		!check_foreign(o, e))
 		return false;
 	if (o->expect && o->expect != o->job->revision)
-		return err_set(e, ERR_CONFLICT, "job %" PRId64 " is at revision %" PRId64 " and not at %" PRId64 " any more; look at "
-			"it again with 'jobctl show %" PRId64 "'", o->job->id, o->job->revision, o->expect, o->job->id);
+		return err_set(e, ERR_CONFLICT,
+			"job %" PRId64 " is at revision %" PRId64 ", not %" PRId64
+			"; see 'jobctl show %" PRId64 "'",
+			o->job->id, o->job->revision, o->expect, o->job->id);
 	o->a.change.uid = q->scope;
 	o->a.change.to.limit = o->limit;
 	o->a.change.to.bytes_limit = o->bytes_limit;
@@ -183,7 +206,8 @@ static bool read_changed_job(struct store *s, struct store_read *q, struct err *
 
 /* ---- on the loop ---- */
 
-static void start_change_read(struct request *r, struct change_ctx *o /* moved */, bool (*run)(struct store *, struct store_read *, struct err *),
+static void start_change_read(struct request *r, struct change_ctx *o /* moved */,
+	bool (*run)(struct store *, struct store_read *, struct err *),
 	void (*then)(struct request *, struct store_read *))
 {
 	struct change_query *c = xcalloc(1, sizeof(*c));
@@ -201,7 +225,8 @@ static void on_job_changed(struct op *op, void *arg)
 {
 	struct change_ctx *o = arg;
 	struct request *r = request_ticket_redeem(o->ticket);
-	bool again = !op->ok && op->err.kind == ERR_CONFLICT && !op->err.field[0] && !o->expect && ++o->tries < TRIES;
+	bool again = !op->ok && op->err.kind == ERR_CONFLICT && !op->err.field[0] && !o->expect &&
+		     ++o->tries < TRIES;
 
 	if (op->ok && op->change.unplanned > 0)
 		run_watch_notify(o->run_watch_set, op->change.id, 0, RUN_CANCELLED);
@@ -236,7 +261,7 @@ static void submit_change(struct request *r, struct store_read *q)
 
 /* ---- the routes ---- */
 
-/* A number of the body that is not a member of the job; it is taken out. */
+/* Removes a number from the body that is not a member of the job. */
 static bool take_revision(json_t *body, const char *name, int64_t *ret, struct err *e)
 {
 	const json_t *v = json_object_get(body, name);
@@ -299,10 +324,13 @@ static bool read_undo(const struct request *r, struct change_ctx *o, struct err 
 {
 	json_auto_t *body = read_change_body(r, e);
 
-	if (!body || !take_revision(body, "revision", &o->expect, e) || !take_revision(body, "to", &o->to, e))
+	if (!body || !take_revision(body, "revision", &o->expect, e) ||
+		!take_revision(body, "to", &o->to, e))
 		return false;
 	return json_object_size(body) == 0 ||
-	       err_set(e, ERR_INVALID, "the body may have \"revision\", which is expected, and \"to\", and nothing else");
+	       err_set(e, ERR_INVALID,
+		       "the body may have \"revision\", the expected revision, and \"to\", the "
+		       "revision to restore");
 }
 
 void route_job_undo(struct request *r)

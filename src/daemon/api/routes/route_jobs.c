@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that exist: list, show, cancel, remove. */
+/* Routes that list, show, cancel and remove jobs. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -28,8 +28,9 @@ struct job_page {
 	struct why_live live;
 };
 
-/* What each waits for, as far as its row tells. */
-static bool mark_jobs(struct store *s, const struct why_live *live, struct job **v, size_t n, struct err *e)
+/* Sets the reason why each job waits, as far as its row shows. */
+static bool mark_jobs(struct store *s, const struct why_live *live, struct job **v, size_t n,
+	struct err *e)
 {
 	AUTO_DONE(why_context) world = {};
 
@@ -40,8 +41,8 @@ static bool mark_jobs(struct store *s, const struct why_live *live, struct job *
 	return true;
 }
 
-static bool step_jobs(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n,
-	bool *ret_more, struct err *e)
+static bool step_jobs(struct store *s, struct list_stream *l, size_t n, struct buf *out,
+	size_t *ret_n, bool *ret_more, struct err *e)
 {
 	struct job_page *p = (struct job_page *)l;
 	__attribute__((cleanup(job_list_done))) struct job_list rows = {};
@@ -94,8 +95,11 @@ void route_job_list(struct request *r)
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));
-	p->list = (struct list_stream){ .name = "jobs", .step = step_jobs, .free = free_job_page, .cursor = cursor,
-		.left = (size_t)request_number(r, "limit", 100) };
+	p->list = (struct list_stream){.name = "jobs",
+		.step = step_jobs,
+		.free = free_job_page,
+		.cursor = cursor,
+		.left = (size_t)request_number(r, "limit", 100)};
 	why_facts_live(r, &p->live);
 	p->owner = xstrdup(request_text(r, "owner"));
 	p->name = xstrdup(request_text(r, "name"));
@@ -120,8 +124,8 @@ struct job_query {
 	struct store_read q;
 	char *ref;             /* owned */
 	int64_t id;            /* result */
-	struct why_live live;  /* to show it */
-	/* of a cancellation, to be shown beside the job */
+	struct why_live live;  /* to show the job */
+	/* for a cancellation, shown with the job */
 	int64_t queued_cancelled;
 	struct buf running;    /* JSON array */
 };
@@ -182,12 +186,12 @@ static bool read_cancelled_job(struct store *s, struct store_read *q, struct err
 		return false;
 	buf_str(&q->out, "{\"job\":");
 	store_read_write_job(&q->out, j);
-	buf_printf(&q->out, ",\"queued_cancelled\":%" PRId64 ",\"running\":%s}\n", jq->queued_cancelled,
-		jq->running.data);
+	buf_printf(&q->out, ",\"queued_cancelled\":%" PRId64 ",\"running\":%s}\n",
+		jq->queued_cancelled, jq->running.data);
 	return true;
 }
 
-/* The op has its own copy of what is needed after the commit: the request may be gone by then. */
+/* What is needed after the commit, when the request may have ended. */
 struct job_cancel_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;
@@ -198,7 +202,8 @@ static void tell_cancelled(const struct op *op, const struct job_cancel_ctx *o)
 {
 	const struct op_job_cancel *c = &op->job_cancel;
 
-	run_watch_notify(o->run_watch_set, c->id, 0, RUN_CANCELLED); /* also for runs that were planned ahead and are gone */
+	/* also for runs that were planned ahead and have been deleted */
+	run_watch_notify(o->run_watch_set, c->id, 0, RUN_CANCELLED);
 	for (size_t i = 0; c->running && i < c->open.n; i++)
 		dispatcher_cancel(o->dispatcher, c->open.v[i]->id, c->open.v[i]->fence);
 }
@@ -235,12 +240,16 @@ static void on_job_cancelled(struct op *op, void *arg)
 static void submit_cancel(struct request *r, int64_t id)
 {
 	struct job_cancel_ctx *o = xcalloc(1, sizeof(*o));
-	struct op *op = op_new(r->route->verb == VERB_REMOVE ? OP_JOB_REMOVE : OP_JOB_CANCEL, on_job_cancelled, o);
+	struct op *op = op_new(r->route->verb == VERB_REMOVE ? OP_JOB_REMOVE : OP_JOB_CANCEL,
+		on_job_cancelled, o);
 
-	*o = (struct job_cancel_ctx){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
-		.run_watch_set = r->context->run_watch_set };
-	op->job_cancel = (struct op_job_cancel){ .uid = request_scope(r), .id = id, .running = r->data != NULL,
-		.now = request_now(r) };
+	*o = (struct job_cancel_ctx){.ticket = request_ticket(r, true),
+		.dispatcher = r->context->dispatcher,
+		.run_watch_set = r->context->run_watch_set};
+	op->job_cancel = (struct op_job_cancel){.uid = request_scope(r),
+		.id = id,
+		.running = r->data != NULL,
+		.now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
@@ -284,7 +293,9 @@ static bool read_running(const struct request *r, bool *ret, struct err *e)
 	ok = json_unpack_ex(o, &je, JSON_STRICT, "{s?b}", "running", &running) == 0;
 	json_decref(o);
 	*ret = running;
-	return ok || err_field(e, "running", "the body may be {\"running\":true} or {\"running\":false}: %s", je.text);
+	return ok ||
+	       err_field(e, "running",
+		       "the body may be {\"running\":true} or {\"running\":false}: %s", je.text);
 }
 
 void route_job_cancel(struct request *r)

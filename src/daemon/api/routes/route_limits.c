@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues, and the limits of owners. */
+/* Routes for queues and owner limits. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -18,15 +18,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is asked for: all of a scope, or one. */
+/* A read of one limit, or of all limits of a scope. */
 struct limit_query {
 	struct store_read q;
 	enum limit_scope scope;
-	char *ref;       /* owned: as it stood in the path; NULL: all */
-	char *key;       /* owned, result: as the store has it */
-	bool counts;     /* what all users have in it is shown */
-	int status;      /* of the answer */
-	struct op *op;   /* owned: to be sent once the key is known; NULL: none */
+	char *ref;       /* owned: from the path; NULL: all */
+	char *key;       /* owned, result: key in the store */
+	bool counts;     /* the counts of all users are shown */
+	int status;      /* of the response */
+	struct op *op;   /* owned: submitted when the key is known; NULL: none */
 };
 
 static void free_limit_query(struct store_read *q)
@@ -68,9 +68,10 @@ static json_t *rate_to_json(const struct rate *r)
 
 static json_t *limit_to_json(const struct limit *l, const struct limit_query *lq)
 {
-	json_t *o = json_pack("{s:o, s:o, s:I, s:I, s:I}",
-		"max_running", l->running ? json_integer(l->running) : json_null(), "rate", rate_to_json(&l->rate),
-		"active", (json_int_t)l->active, "queued", (json_int_t)l->queued, "jobs", (json_int_t)l->jobs);
+	json_t *o = json_pack("{s:o, s:o, s:I, s:I, s:I}", "max_running",
+		l->running ? json_integer(l->running) : json_null(), "rate", rate_to_json(&l->rate),
+		"active", (json_int_t)l->active, "queued", (json_int_t)l->queued, "jobs",
+		(json_int_t)l->jobs);
 	AUTO_TEXT name = NULL;
 	int64_t uid = 0;
 
@@ -97,7 +98,7 @@ static void write_one(struct buf *out, json_t *o /* moved */)
 	json_decref(o);
 }
 
-/* Everybody sees the queues, and of the owners himself. */
+/* All users see the queues; of the owners, a user sees only itself. */
 static bool visible(const struct limit_query *lq, const char *key)
 {
 	char own[24];
@@ -157,8 +158,8 @@ static void start_limit_read(struct request *r, enum limit_scope scope, const ch
 		store_read_start(r, &lq->q);
 		return;
 	}
-	/* others are as if they had none, and nobody is looked up for that */
-	err_set(&e, ERR_NOT_FOUND, "the owner '%.64s' has no limits of his own", ref);
+	/* for other owners the response does not depend on whether they exist */
+	err_set(&e, ERR_NOT_FOUND, "the owner '%.64s' has no limits of its own", ref);
 	request_answer_err(r, &e);
 	free_limit_query(&lq->q);
 }
@@ -185,7 +186,7 @@ void route_owner_get(struct request *r)
 
 /* ---- changing ---- */
 
-/* What an operation needs beside it until it is done. */
+/* What an operation needs until it is done. */
 struct limit_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;
@@ -205,7 +206,8 @@ static void answer_limit_changed(struct request *r, struct limit_ctx *c, const s
 	struct limit_query *lq;
 
 	if (op->kind == OP_LIMIT_RM) {
-		request_answer_json(r, 200, json_pack("{s:o, s:b}", "name", json_value_text(c->ref), "removed", true));
+		request_answer_json(r, 200,
+			json_pack("{s:o, s:b}", "name", json_value_text(c->ref), "removed", true));
 		return;
 	}
 	lq = xcalloc(1, sizeof(*lq));
@@ -233,11 +235,13 @@ static void on_limit_changed(struct op *op, void *arg)
 	limit_ctx_free(c);
 }
 
-static void submit_limit(struct request *r, struct op *op /* moved */, const char *ref, const char *key)
+static void submit_limit(struct request *r, struct op *op /* moved */, const char *ref,
+	const char *key)
 {
 	struct limit_ctx *c = xcalloc(1, sizeof(*c));
 
-	*c = (struct limit_ctx){.key = xstrdup(key), .ref = xstrdup(ref), .dispatcher = r->context->dispatcher};
+	*c = (struct limit_ctx){
+		.key = xstrdup(key), .ref = xstrdup(ref), .dispatcher = r->context->dispatcher};
 	c->ticket = request_ticket(r, true);
 	op->limit.key = c->key;
 	op->limit.now = request_now(r);
@@ -259,7 +263,7 @@ static void on_limit_key_found(struct request *r, struct store_read *q)
 	submit_limit(r, STEAL(lq->op), lq->ref, lq->key);
 }
 
-/* A queue is its name; a user must be looked up, which may take long. */
+/* The key of a queue is its name. The key of an owner must be looked up, which may block. */
 static void start_limit_change(struct request *r, enum limit_scope scope, struct op *op /* moved */)
 {
 	struct limit_query *lq;
@@ -282,27 +286,31 @@ static void start_limit_change(struct request *r, enum limit_scope scope, struct
 
 /* ---- the body of a PUT ---- */
 
-static bool read_limit_number(const json_t *v, const char *name, int64_t min, int64_t max, int64_t *ret, struct err *e)
+static bool read_limit_number(const json_t *v, const char *name, int64_t min, int64_t max,
+	int64_t *ret, struct err *e)
 {
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
-		return err_field(e, name, "'%s' must be a whole number from %lld to %lld", name, (long long)min,
-			(long long)max);
+		return err_field(e, name, "'%s' must be a whole number from %lld to %lld", name,
+			(long long)min, (long long)max);
 	*ret = json_integer_value(v);
 	return true;
 }
 
-static bool read_limit_member(struct op_limit *l, enum limit_scope scope, const char *name, const json_t *v, struct err *e)
+static bool read_limit_member(struct op_limit *l, enum limit_scope scope, const char *name,
+	const json_t *v, struct err *e)
 {
 	if (strcmp(name, "max_running") == 0) {
 		l->running_given = true;
-		return json_is_null(v) || read_limit_number(v, name, 1, LIMIT_RUNNING_MAX, &l->running, e);
+		return json_is_null(v) ||
+		       read_limit_number(v, name, 1, LIMIT_RUNNING_MAX, &l->running, e);
 	}
 	if (strcmp(name, "rate") == 0) {
 		l->rate_given = true;
 		if (json_is_null(v))
 			return true;
-		return json_is_string(v) ? policy_rate_parse(json_string_value(v), &l->rate, e)
-					 : err_field(e, name, "'rate' must be a text as 10/1m, or null");
+		return json_is_string(v)
+			       ? policy_rate_parse(json_string_value(v), &l->rate, e)
+			       : err_field(e, name, "'rate' must be a string like 10/1m, or null");
 	}
 	if (strcmp(name, "weight") == 0 && scope == LIMIT_QUEUE) {
 		l->weight_given = true;
@@ -311,7 +319,8 @@ static bool read_limit_member(struct op_limit *l, enum limit_scope scope, const 
 	return err_field(e, name, "unknown member '%.60s'", name);
 }
 
-static bool read_limit_body(const struct request *r, enum limit_scope scope, struct op_limit *l, struct err *e)
+static bool read_limit_body(const struct request *r, enum limit_scope scope, struct op_limit *l,
+	struct err *e)
 {
 	const char *name;
 	json_t *o, *v;
@@ -336,7 +345,8 @@ static void start_limit_put(struct request *r, enum limit_scope scope)
 	struct op *op = op_new(OP_LIMIT_SET, NULL, NULL);
 	struct err e = {};
 
-	if ((scope == LIMIT_QUEUE && !job_name_check(r->params[0], &e)) || !read_limit_body(r, scope, &op->limit, &e)) {
+	if ((scope == LIMIT_QUEUE && !job_name_check(r->params[0], &e)) ||
+		!read_limit_body(r, scope, &op->limit, &e)) {
 		op_free(op);
 		request_answer_err(r, &e);
 		return;

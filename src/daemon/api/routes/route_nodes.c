@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes of the store, and orders to them. */
+/* Routes that list nodes and drain, undrain or resign them. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -52,17 +52,20 @@ static json_t *labels_to_json(const char *lines)
 	return v;
 }
 
-/* How much others run is not everybody's to know. */
+/* Users do not see how many runs other users have. */
 static json_t *node_to_json(const struct node_view *v, bool sees_all)
 {
-	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b}",
-		"name", json_value_text(v->name), "id", json_value_text(v->id), "host", json_value_text(v->host),
-		"state", node_state_name(v), "leads", v->leads,
-		"segments", (json_int_t)v->segments, "in_flight", sees_all ? json_integer(v->active) : json_null(),
-		"lease_remains", json_value_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
+	return json_pack("{s:o, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, "
+			 "s:b}",
+		"name", json_value_text(v->name), "id", json_value_text(v->id), "host",
+		json_value_text(v->host), "state", node_state_name(v), "leads", v->leads,
+		"segments", (json_int_t)v->segments, "in_flight",
+		sees_all ? json_integer(v->active) : json_null(), "lease_remains",
+		json_value_seconds(v->lease_remains > 0 ? v->lease_remains : 0),
 		"run_lease_remains", json_value_seconds(v->runs_remain > 0 ? v->runs_remain : 0),
-		"clock_offset", json_value_seconds(v->skew), "since", json_value_time(v->opened_at), "left_at", json_value_time(v->left_at),
-		"labels", labels_to_json(v->labels), "may_lead", !v->barred, "drained", v->draining);
+		"clock_offset", json_value_seconds(v->skew), "since", json_value_time(v->opened_at),
+		"left_at", json_value_time(v->left_at), "labels", labels_to_json(v->labels),
+		"may_lead", !v->barred, "drained", v->draining);
 }
 
 static json_t *nodes_to_json(const struct node_list *l, bool sees_all)
@@ -79,9 +82,12 @@ static void answer_nodes(struct request *r, struct store_read *q)
 	const struct nodes_query *n = (const struct nodes_query *)q;
 	bool sees_all = request_sees_all(r);
 
-	request_answer_json(r, 200, json_pack("{s:o, s:I, s:o, s:o, s:o}", "leader", json_value_text(n->nodes.leader), "term",
-		(json_int_t)n->nodes.term, "leader_worked_at", json_value_time(n->nodes.worked),
-		"nodes", nodes_to_json(&n->nodes, sees_all), "gone", nodes_to_json(&n->gone, sees_all)));
+	request_answer_json(r, 200,
+		json_pack("{s:o, s:I, s:o, s:o, s:o}", "leader", json_value_text(n->nodes.leader),
+			"term", (json_int_t)n->nodes.term, "leader_worked_at",
+			json_value_time(n->nodes.worked), "nodes",
+			nodes_to_json(&n->nodes, sees_all), "gone",
+			nodes_to_json(&n->gone, sees_all)));
 }
 
 void route_node_list(struct request *r)
@@ -95,7 +101,7 @@ void route_node_list(struct request *r)
 	store_read_start(r, &n->q);
 }
 
-/* ---- orders ---- */
+/* ---- commands ---- */
 
 struct node_command_ctx {
 	struct ticket *ticket;
@@ -110,8 +116,10 @@ static void on_node_command_done(struct op *op, void *arg)
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r)
-		request_answer_json(r, 200, json_pack("{s:o, s:b, s:I}", "name", json_value_text(o->name), "changed",
-			op->node_command.changed, "others", (json_int_t)op->node_command.others));
+		request_answer_json(r, 200,
+			json_pack("{s:o, s:b, s:I}", "name", json_value_text(o->name), "changed",
+				op->node_command.changed, "others",
+				(json_int_t)op->node_command.others));
 	op_free(op);
 	free(o->name);
 	free(o);
@@ -122,8 +130,10 @@ static void submit_node_command(struct request *r, enum node_command order)
 	struct node_command_ctx *o = xcalloc(1, sizeof(*o));
 	struct op *op = op_new(OP_NODE_COMMAND, on_node_command_done, o);
 
-	*o = (struct node_command_ctx){.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
-	op->node_command = (struct op_node_command){.name = o->name, .order = order, .now = request_now(r)};
+	*o = (struct node_command_ctx){
+		.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
+	op->node_command =
+		(struct op_node_command){.name = o->name, .order = order, .now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

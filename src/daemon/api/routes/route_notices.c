@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices as a list, newest first, and one to try the channels of a job with. */
+/* Routes that list notices and send a test notice. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -16,13 +16,16 @@
 
 static json_t *notice_to_json(const struct notice *n)
 {
-	return json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "id", (json_int_t)n->id,
-		"job", (json_int_t)n->job, "job_name", json_value_text(n->job_name),
-		"run", n->run ? json_integer((json_int_t)n->run) : json_null(), "uid", (json_int_t)owner_uid(n->uid),
-		"owner", json_value_text(n->owner), "kind", notice_kind_name(n->kind), "channel", json_value_text(n->channel),
-		"state", notice_state_name(n->state), "tries", (json_int_t)n->tries, "created_at", json_value_time(n->created_at),
-		"due_at", json_value_time(n->state == NOTICE_WAITING ? n->due_at : 0), "done_at", json_value_time(n->done_at),
-		"error", json_value_text(n->error));
+	return json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:s, s:o, s:s, s:I, s:o, s:o, s:o, s:o}",
+		"id", (json_int_t)n->id, "job", (json_int_t)n->job, "job_name",
+		json_value_text(n->job_name), "run",
+		n->run ? json_integer((json_int_t)n->run) : json_null(), "uid",
+		(json_int_t)owner_uid(n->uid), "owner", json_value_text(n->owner), "kind",
+		notice_kind_name(n->kind), "channel", json_value_text(n->channel), "state",
+		notice_state_name(n->state), "tries", (json_int_t)n->tries, "created_at",
+		json_value_time(n->created_at), "due_at",
+		json_value_time(n->state == NOTICE_WAITING ? n->due_at : 0), "done_at",
+		json_value_time(n->done_at), "error", json_value_text(n->error));
 }
 
 /* ---- the list ---- */
@@ -30,11 +33,11 @@ static json_t *notice_to_json(const struct notice *n)
 struct notice_page {
 	struct list_stream list;
 	struct notice_filter filter;
-	char *job; /* owned; as it was named */
+	char *job; /* owned; as given in the request */
 };
 
-static bool step_notices(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n, bool *ret_more,
-	struct err *e)
+static bool step_notices(struct store *s, struct list_stream *l, size_t n, struct buf *out,
+	size_t *ret_n, bool *ret_more, struct err *e)
 {
 	struct notice_page *p = (struct notice_page *)l;
 	AUTO_DONE(notice_list) rows = {};
@@ -77,7 +80,9 @@ static bool read_notice_states(const char *text, unsigned *ret, struct err *e)
 		enum notice_state state;
 
 		if (!notice_state_parse(word, &state))
-			return err_field(e, "state", "there is no state '%.40s'; notices are waiting, sent or failed", word);
+			return err_field(e, "state",
+				"there is no state '%.40s'; notices are waiting, sent or failed",
+				word);
 		*ret |= 1u << state;
 		text += len + (text[len] == ',');
 	}
@@ -89,10 +94,13 @@ void route_notice_list(struct request *r)
 	struct notice_page *p = xcalloc(1, sizeof(*p));
 	struct err e = {};
 
-	p->list = (struct list_stream){.name = "notices", .step = step_notices, .free = free_notice_page,
+	p->list = (struct list_stream){.name = "notices",
+		.step = step_notices,
+		.free = free_notice_page,
 		.left = (size_t)request_number(r, "limit", 100)};
 	p->job = xstrdup(request_text(r, "job"));
-	if (read_notice_states(request_text(r, "state"), &p->filter.states, &e) && list_stream_cursor(r, &p->list.cursor, &e)) {
+	if (read_notice_states(request_text(r, "state"), &p->filter.states, &e) &&
+		list_stream_cursor(r, &p->list.cursor, &e)) {
 		list_stream_answer(r, &p->list);
 		return;
 	}
@@ -100,7 +108,7 @@ void route_notice_list(struct request *r)
 	free_notice_page(&p->list);
 }
 
-/* ---- a trial ---- */
+/* ---- test notice ---- */
 
 static void on_test_notices_added(struct op *op, void *arg)
 {
@@ -113,7 +121,9 @@ static void on_test_notices_added(struct op *op, void *arg)
 	} else if (r && added->n == 0) {
 		struct err e = {};
 
-		err_set(&e, ERR_CONFLICT, "the job notifies nobody; add a channel to it (jobctl set JOB notify=mail:ADDRESS)");
+		err_set(&e, ERR_CONFLICT,
+			"the job notifies nobody; add a channel to it (jobctl set JOB "
+			"notify=mail:ADDRESS)");
 		request_answer_err(r, &e);
 	} else if (r) {
 		all = json_array();
@@ -145,8 +155,10 @@ static void on_tested_job_found(struct request *r, struct store_read *q)
 {
 	struct op *op = op_new(OP_NOTICE_ADD, on_test_notices_added, request_ticket(r, true));
 
-	op->notice_add = (struct op_notice_add){.uid = request_scope(r), .job = ((struct test_query *)q)->job,
-		.kind = NOTICE_KIND_TEST, .now = request_now(r)};
+	op->notice_add = (struct op_notice_add){.uid = request_scope(r),
+		.job = ((struct test_query *)q)->job,
+		.kind = NOTICE_KIND_TEST,
+		.now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
@@ -167,6 +179,8 @@ void route_notice_test(struct request *r)
 		return;
 	}
 	t = xcalloc(1, sizeof(*t));
-	*t = (struct test_query){.q = {.run = find_tested_job, .then = on_tested_job_found, .free = free_test}, .ref = xstrdup(r->params[0])};
+	*t = (struct test_query){
+		.q = {.run = find_tested_job, .then = on_tested_job_found, .free = free_test},
+		.ref = xstrdup(r->params[0])};
 	store_read_start(r, &t->q);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an attempt wrote, as far as it is kept, and more of it while it runs. */
+/* Route that returns or follows the output of a run. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,26 +17,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PIECE_MAX (64 * 1024) /* read on the loop at a time */
+#define PIECE_MAX (64 * 1024) /* maximum per read on the loop */
 
-/* The request's data until the answer begins, its stream afterwards. */
+/* Owned by the request as its data until the response begins, afterwards as its stream. */
 struct tail {
 	struct stream stream;
-	struct output_follower follower; /* of the file, or of the directory before there is one */
+	struct output_follower
+		follower; /* watches the file, or the directory until the file exists */
 	struct request *request;
 	struct run_watch *watch;
-	int64_t run, attempt;            /* attempt 0: not decided yet */
-	int fd;                          /* -1: nothing written yet */
-	int64_t offset, end;             /* end -1: as long as there is more */
-	bool watches_file;               /* rather than the directory */
-	bool over;                       /* the attempt has ended: what is there is all */
-	char *held;                      /* owned: the end of it, from the store; NULL: the file is here, or will be */
+	int64_t run, attempt;            /* attempt 0: not chosen yet */
+	int fd;                          /* -1: no file yet */
+	int64_t offset, end;             /* end -1: until the attempt ends */
+	bool watches_file;               /* not the directory */
+	bool over;                       /* the attempt has ended, so the output is complete */
+	/* owned: the end of the output, from the store; NULL: use the file */
+	char *held;
 	int64_t held_from, held_len;
-	struct output_relay *relay;             /* another node has it; NULL: this one does, or none */
-	struct attempt seen;             /* only its numbers; number 0: there was none yet */
-	bool local;                      /* whatever became of the node that ran it, nobody else can have it */
-	struct err lost;                 /* why another node does not give it; ERR_NONE: it does */
-	bool again;                      /* the run moved while we were looking */
+	/* fetches the output from another node; NULL: this node has it */
+	struct output_relay *relay;
+	struct attempt seen;             /* numbers only; number 0: there was no attempt yet */
+	bool local;                      /* no other node can have the output */
+	/* why another node does not send the output; ERR_NONE: it does */
+	struct err lost;
+	bool again;                      /* the run changed during a read */
 };
 
 static void tail_free(void *data)
@@ -77,8 +81,9 @@ static int64_t newest_attempt(const struct attempt_list *l)
 	return newest;
 }
 
-/* Decides once which attempt is meant, and every time whether it is over. */
-static bool choose_attempt(struct tail *t, const struct run_wait_read *l, const struct attempt **ret, struct err *e)
+/* Chooses the attempt on the first call; decides on each call whether it has ended. */
+static bool choose_attempt(struct tail *t, const struct run_wait_read *l,
+	const struct attempt **ret, struct err *e)
 {
 	bool final = run_state_final(l->run->state);
 	int64_t newest = newest_attempt(&l->attempts);
@@ -87,7 +92,8 @@ static bool choose_attempt(struct tail *t, const struct run_wait_read *l, const 
 		t->attempt = request_number(t->request, "attempt", newest > 0 ? newest : 1);
 	*ret = find_attempt(&l->attempts, t->attempt);
 	if (!*ret && request_query(t->request, "attempt") && (final || t->attempt > newest + 1))
-		return err_set(e, ERR_NOT_FOUND, "run %" PRId64 " has no attempt %" PRId64, t->run, t->attempt);
+		return err_set(e, ERR_NOT_FOUND, "run %" PRId64 " has no attempt %" PRId64, t->run,
+			t->attempt);
 	t->over = *ret ? (*ret)->outcome != ATTEMPT_RUNNING : final;
 	return true;
 }
@@ -135,7 +141,7 @@ static ssize_t read_piece(struct tail *t, char *out, size_t max)
 	return (ssize_t)n;
 }
 
-/* From here on the file, or the directory while there is none, will wake us. */
+/* The file, or the directory until the file exists, wakes the request from now on. */
 static bool watch_output_file(struct tail *t)
 {
 	struct err e = {};
@@ -155,15 +161,17 @@ static ssize_t read_relay(struct tail *t, char *out, size_t max)
 {
 	size_t n = output_relay_read(t->relay, out, max);
 
-	if (n > 0 || output_relay_state(t->relay) == RELAY_ASKED || output_relay_state(t->relay) == RELAY_FLOWS)
+	if (n > 0 || output_relay_state(t->relay) == RELAY_ASKED ||
+		output_relay_state(t->relay) == RELAY_FLOWS)
 		return (ssize_t)n;
 	if (output_relay_state(t->relay) == RELAY_DONE)
 		return STREAM_END;
-	log_info("the output of run %" PRId64 " breaks off: %s", t->run, output_relay_error(t->relay)->msg);
+	log_info("the output of run %" PRId64 " is incomplete: %s", t->run,
+		output_relay_error(t->relay)->msg);
 	return STREAM_BROKEN;
 }
 
-/* It was another engine of this node that ran it. */
+/* An earlier daemon instance of this node ran the attempt. */
 static void read_here(struct tail *t)
 {
 	output_relay_free(STEAL(t->relay));
@@ -178,7 +186,7 @@ static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 		read_here(t);
 	if (t->relay)
 		return read_relay(t, out, max);
-	/* what is written between a read and the watch is found by one more read */
+	/* read once more after the watch is set, for output written in between */
 	for (;;) {
 		ssize_t n = read_piece(t, out, max);
 
@@ -193,7 +201,7 @@ static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 	}
 }
 
-/* ---- moves of the run ---- */
+/* ---- changes of the run ---- */
 
 static void on_output_file_changed(struct output_follower *f)
 {
@@ -209,7 +217,8 @@ static void on_output_run_moved(int64_t job, int64_t run, enum run_state state, 
 	struct tail *t = arg;
 
 	(void)job;
-	if ((run != t->run && run != 0) || state == RUN_CLAIMED || state == RUN_RUNNING || (t->request->answered && !t->request->stream))
+	if ((run != t->run && run != 0) || state == RUN_CLAIMED || state == RUN_RUNNING ||
+		(t->request->answered && !t->request->stream))
 		return;
 	if (t->request->ticket)
 		t->again = true;
@@ -217,10 +226,14 @@ static void on_output_run_moved(int64_t job, int64_t run, enum run_state state, 
 		run_wait_read_start(t->request, t->run, on_run_read);
 }
 
-/* ---- the answer ---- */
+/* ---- response ---- */
 
-/* What the end says counts, but of an attempt that was lost nobody could say anything. */
-static void apply_end_counts(const struct tail *t, const struct attempt *a, struct output_file_extent *at)
+/*
+ * The counts recorded at the end are more accurate than the file, except for a lost attempt, which
+ * has none.
+ */
+static void apply_end_counts(const struct tail *t, const struct attempt *a,
+	struct output_file_extent *at)
 {
 	if (!a || !t->over || a->output_bytes < at->total)
 		return;
@@ -228,7 +241,8 @@ static void apply_end_counts(const struct tail *t, const struct attempt *a, stru
 	at->gap_to = at->gap_from + a->output_dropped;
 }
 
-static bool locate_relayed(const struct tail *t, const struct attempt *a, struct output_file_extent *ret, struct err *e)
+static bool locate_relayed(const struct tail *t, const struct attempt *a,
+	struct output_file_extent *ret, struct err *e)
 {
 	int64_t dropped;
 
@@ -236,38 +250,44 @@ static bool locate_relayed(const struct tail *t, const struct attempt *a, struct
 	output_relay_size(t->relay, &ret->total, &dropped);
 	ret->gap_to = dropped;
 	if (a && t->over && ret->total == 0 && a->output_bytes > a->output_dropped)
-		return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
+		return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept",
+			t->run);
 	apply_end_counts(t, a, ret);
 	return true;
 }
 
-static bool locate(struct tail *t, const struct attempt *a, struct output_file_extent *ret, struct err *e)
+static bool locate(struct tail *t, const struct attempt *a, struct output_file_extent *ret,
+	struct err *e)
 {
 	*ret = (struct output_file_extent){};
 	if (!open_output_file(t)) {
 		if (t->fd != -ENOENT)
-			return err_errno(e, -t->fd, "could not open the output of run %" PRId64, t->run);
-		if (a && t->over && a->output_bytes > a->output_dropped && !t->held && !t->lost.kind)
-			return err_set(e, ERR_NOT_FOUND, "the output of run %" PRId64 " is no longer kept", t->run);
+			return err_errno(e, -t->fd, "could not open the output of run %" PRId64,
+				t->run);
+		if (a && t->over && a->output_bytes > a->output_dropped && !t->held &&
+			!t->lost.kind)
+			return err_set(e, ERR_NOT_FOUND,
+				"the output of run %" PRId64 " is no longer kept", t->run);
 	} else if (!output_file_stat(t->fd, ret, e)) {
 		return false;
 	}
 	apply_end_counts(t, a, ret);
-	if (t->held && t->lost.kind) { /* what lies before it is on the node where it ran */
+	if (t->held && t->lost.kind) { /* the part before it is on the node of the attempt */
 		ret->gap_from = 0;
 		ret->gap_to = t->held_from;
 	}
 	return true;
 }
 
-/* What is missing, and why. */
+/* Describes what is missing and why. */
 static const char *make_note(const struct tail *t, struct buf *out)
 {
 	AUTO_DONE(buf) words = {};
 
 	if (!t->lost.kind)
 		return NULL;
-	buf_printf(&words, "%s: %s", t->held ? "only the end is shown" : "nothing more is shown", t->lost.msg);
+	buf_printf(&words, "%s: %s", t->held ? "only the end is shown" : "nothing more is shown",
+		t->lost.msg);
 	text_escape(out, words.data, words.len);
 	return out->data;
 }
@@ -301,17 +321,20 @@ static void start_output_stream(struct request *r, struct tail *t, const struct 
 	t->stream = (struct stream){ .read = output_stream_read, .free = output_stream_free };
 	r->data = NULL;
 	r->data_free = NULL;
-	request_answer_stream(r, "application/octet-stream", headers, ELEMENTS(headers) - !t->lost.kind, &t->stream);
+	request_answer_stream(r, "application/octet-stream", headers,
+		ELEMENTS(headers) - !t->lost.kind, &t->stream);
 }
 
-/* ---- what ran on another node: its end is in the store when it is over, all of it with that node ---- */
+/* ---- output on another node; the store has the end of it after the attempt ---- */
 
 static const struct attempt *seen(const struct tail *t)
 {
 	return t->seen.number ? &t->seen : NULL;
 }
 
-/* Not to be had: what the store has of it, or the reason. */
+/*
+ * The other node does not send the output: responds with the part in the store, or with the error.
+ */
 static void answer_without_relay(struct request *r, struct tail *t)
 {
 	t->lost = *output_relay_error(t->relay);
@@ -328,7 +351,8 @@ static void take_first(struct request *r, struct tail *t)
 
 	output_relay_size(t->relay, &total, &dropped);
 	if (t->held && total == 0) {
-		err_set(&t->lost, ERR_NOT_FOUND, "the rest of the output of run %" PRId64 " is no longer kept", t->run);
+		err_set(&t->lost, ERR_NOT_FOUND,
+			"the rest of the output of run %" PRId64 " is no longer kept", t->run);
 		output_relay_free(STEAL(t->relay));
 	} else {
 		free(STEAL(t->held));
@@ -362,11 +386,12 @@ static void on_relay(void *arg)
 
 static bool ran_elsewhere(const struct request *r, struct tail *t, const struct attempt *a)
 {
-	return a && r->context->relays && !t->local && !t->held && a->node && !text_equal(a->node, r->context->node_id) && !open_output_file(t) &&
-		t->fd == -ENOENT;
+	return a && r->context->relays && !t->local && !t->held && a->node &&
+	       !text_equal(a->node, r->context->node_id) && !open_output_file(t) &&
+	       t->fd == -ENOENT;
 }
 
-/* Of one that was lost nobody knows whether it was. */
+/* The counts of a lost attempt are not known. */
 static bool wrote_nothing(const struct tail *t, const struct attempt *a)
 {
 	return t->over && a->output_bytes == 0 && a->outcome != ATTEMPT_LOST;
@@ -374,10 +399,15 @@ static bool wrote_nothing(const struct tail *t, const struct attempt *a)
 
 static void ask_node(struct request *r, struct tail *t, const char *ran_on)
 {
-	/* in a stream nothing was read yet: the file would be here */
-	t->relay = output_relay_open(r->context->relays, &(struct output_relay_request){.run = t->run, .attempt = t->attempt, .ran_on = ran_on,
-		.from = request_number(r, "from", 0), .tail = request_number(r, "tail", -1),
-		.follow = !t->over && request_number(r, "follow", 0)}, on_relay, t);
+	/* the stream has sent nothing yet, because the file would be on this node */
+	t->relay = output_relay_open(r->context->relays,
+		&(struct output_relay_request){.run = t->run,
+			.attempt = t->attempt,
+			.ran_on = ran_on,
+			.from = request_number(r, "from", 0),
+			.tail = request_number(r, "tail", -1),
+			.follow = !t->over && request_number(r, "follow", 0)},
+		on_relay, t);
 	if (output_relay_state(t->relay) == RELAY_LOST)
 		on_relay(t);
 	else if (!r->stream)
@@ -407,7 +437,7 @@ static void free_held(struct store_read *q)
 	free(h);
 }
 
-/* Whether what the store has is all that is wanted. */
+/* Whether the part in the store covers the request. */
 static bool stored_tail_suffices(const struct request *r, const struct tail *t)
 {
 	int64_t from = request_number(r, "from", 0), tail = request_number(r, "tail", -1);
@@ -447,13 +477,17 @@ static void ask_store(struct request *r, struct tail *t, const struct attempt *a
 	store_read_start(r, &h->q);
 }
 
-/* ---- where the bytes come from, as far as is known now ---- */
+/* ---- source of the output ---- */
 
 static void remember(struct tail *t, const struct attempt *a)
 {
 	if (a)
-		t->seen = (struct attempt){.run = a->run, .number = a->number, .fence = a->fence, .outcome = a->outcome,
-			.output_bytes = a->output_bytes, .output_dropped = a->output_dropped};
+		t->seen = (struct attempt){.run = a->run,
+			.number = a->number,
+			.fence = a->fence,
+			.outcome = a->outcome,
+			.output_bytes = a->output_bytes,
+			.output_dropped = a->output_dropped};
 }
 
 static void continue_answer(struct request *r, struct tail *t, const struct attempt *a)
@@ -485,8 +519,9 @@ static void on_run_read(struct request *r, struct store_read *q)
 	}
 	remember(t, a);
 	if (!t->watch && !t->over && request_number(r, "follow", 0)) {
-		/* it may move between this look and the watch: look once more */
-		t->watch = run_watch_new(r->context->run_watch_set, l->run->job, 0, on_output_run_moved, t);
+		/* read the run again, because it may have changed before the watch was set */
+		t->watch = run_watch_new(r->context->run_watch_set, l->run->job, 0,
+			on_output_run_moved, t);
 		t->again = true;
 	}
 	if (t->again) {

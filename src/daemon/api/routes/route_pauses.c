@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pause and resume a job or a scope; freeze and thaw; see what is paused. */
+/* Routes for pause, resume, freeze and thaw. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
@@ -22,17 +22,17 @@
 #include <string.h>
 
 #define REASON_MAX 200
-#define KEY_MAX 300     /* a tag is the longest */
-#define PAUSES_MAX 100  /* for the jobs of one user, that he makes himself */
+#define KEY_MAX 300     /* bytes; a tag is the longest */
+#define PAUSES_MAX 100  /* per user, for pauses made by the user */
 
-/* What is wished, until the store has done it. */
+/* A request to pause or resume, until the store has done it. */
 struct pause_ctx {
-	bool ends;                /* a pause, rather than begins */
-	struct pause_order pause; /* its texts are owned */
-	char *ref, *owner;        /* owned: the job, whose jobs; NULL: none was named */
-	int64_t job;              /* found by 'ref' */
-	int64_t scope;            /* of the request: a uid, or -1 */
-	/* while the store works */
+	bool ends;                /* end a pause, not begin one */
+	struct pause_order pause; /* owns its texts */
+	char *ref, *owner;        /* owned: the job, the owner of the jobs; NULL: absent */
+	int64_t job;              /* number of 'ref' */
+	int64_t scope;            /* of the request, see access_scope() */
+	/* during the operation */
 	struct run_watch_set *run_watch_set;
 	struct ticket *ticket;
 };
@@ -67,10 +67,13 @@ static bool unpack_pause_body(const json_t *o, struct body *b, struct err *e)
 {
 	json_error_t je;
 
-	if (json_unpack_ex((json_t *)o, &je, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s, s?s}", "scope", &b->scope, "key",
-		    &b->key, "owner", &b->owner, "until", &b->until, "reason", &b->reason, "spare", &b->spare) == 0)
+	if (json_unpack_ex((json_t *)o, &je, JSON_STRICT, "{s?s, s?s, s?s, s?s, s?s, s?s}", "scope",
+		    &b->scope, "key", &b->key, "owner", &b->owner, "until", &b->until, "reason",
+		    &b->reason, "spare", &b->spare) == 0)
 		return true;
-	return err_set(e, ERR_INVALID, "the body may have scope, key, owner, until, reason and spare, all of them text: %s",
+	return err_set(e, ERR_INVALID,
+		"the body may have scope, key, owner, until, reason and spare, all of them "
+		"strings: %s",
 		je.text);
 }
 
@@ -82,8 +85,9 @@ static bool take_until(struct pause_ctx *w, const char *text, usec_t now, struct
 		return true;
 	if (!rfc3339_parse(text, &w->pause.until, &why))
 		return err_field(e, "until", "'until': %s", why.msg);
-	return w->pause.until > now || err_field(e, "until", "'until' is not in the future; nothing would be %s",
-		w->ends ? "resumed" : "paused");
+	return w->pause.until > now ||
+	       err_field(e, "until", "'until' is not in the future; nothing would be %s",
+		       w->ends ? "resumed" : "paused");
 }
 
 static bool is_tag(const char *s)
@@ -93,47 +97,55 @@ static bool is_tag(const char *s)
 
 static bool take_scope(struct pause_ctx *w, const struct body *b, struct err *e)
 {
-	if (!b->scope || !pause_scope_parse(b->scope, &w->pause.scope) || w->pause.scope == PAUSE_JOB ||
-	    w->pause.scope == PAUSE_FREEZE)
-		return err_field(e, "scope", "'scope' is one of all, queue, owner and tag");
+	if (!b->scope || !pause_scope_parse(b->scope, &w->pause.scope) ||
+		w->pause.scope == PAUSE_JOB || w->pause.scope == PAUSE_FREEZE)
+		return err_field(e, "scope", "'scope' must be all, queue, owner or tag");
 	if (w->pause.scope == PAUSE_TAG && !is_tag(b->key))
-		return err_field(e, "key", "the key of a tag is KEY=VALUE");
+		return err_field(e, "key", "the key of a tag must be KEY=VALUE");
 	if (w->pause.scope == PAUSE_QUEUE && (!b->key || !job_name_check(b->key, NULL)))
-		return err_field(e, "key", "the key of a queue is its name");
+		return err_field(e, "key", "the key of a queue must be its name");
 	if (w->pause.scope == PAUSE_OWNER && !b->owner)
-		return err_field(e, "owner", "whose jobs? give 'owner'");
+		return err_field(e, "owner", "give 'owner', the owner of the jobs");
 	if ((w->pause.scope == PAUSE_ALL || w->pause.scope == PAUSE_OWNER) && b->key)
 		return err_field(e, "key", "only a queue and a tag have a key");
 	return true;
 }
 
-static bool check_members(const struct pause_ctx *w, const struct body *b, bool scoped, struct err *e)
+static bool check_members(const struct pause_ctx *w, const struct body *b, bool scoped,
+	struct err *e)
 {
 	bool freeze = w->pause.scope == PAUSE_FREEZE;
 
 	if (!scoped && (b->scope || b->key || b->owner))
-		return err_field(e, b->scope ? "scope" : b->key ? "key" : "owner", "the path says what is meant");
+		return err_field(e,
+			b->scope ? "scope"
+			: b->key ? "key"
+				 : "owner",
+			"not allowed here: the path names the object");
 	if (b->spare && !freeze)
-		return err_field(e, "spare", "only a freeze spares a tag");
+		return err_field(e, "spare", "only a freeze can spare a tag");
 	if (b->spare && (!*b->spare || *b->spare == '=' || strlen(b->spare) > KEY_MAX))
-		return err_field(e, "spare", "'spare' is a tag: KEY=VALUE, or KEY for any value");
+		return err_field(e, "spare",
+			"'spare' must be a tag: KEY=VALUE, or KEY for any value");
 	if (w->ends && b->spare)
-		return err_field(e, "spare", "only a freeze spares a tag");
+		return err_field(e, "spare", "only a freeze can spare a tag");
 	if (w->ends && b->until && freeze)
-		return err_field(e, "until", "a freeze ends now; 'jobctl freeze --until TIME' gives it an end");
+		return err_field(e, "until",
+			"a thaw has no end; 'jobctl freeze --until TIME' sets the end of a freeze");
 	if (b->reason && strlen(b->reason) > REASON_MAX)
-		return err_field(e, "reason", "a reason has at most %d bytes", REASON_MAX);
+		return err_field(e, "reason", "a reason may have at most %d bytes", REASON_MAX);
 	if (b->key && strlen(b->key) > KEY_MAX)
-		return err_field(e, "key", "a key has at most %d bytes", KEY_MAX);
+		return err_field(e, "key", "a key may have at most %d bytes", KEY_MAX);
 	return true;
 }
 
-static bool take_body(struct pause_ctx *w, const struct request *r, const json_t *o, bool scoped, struct err *e)
+static bool take_body(struct pause_ctx *w, const struct request *r, const json_t *o, bool scoped,
+	struct err *e)
 {
 	struct body b = {};
 
-	if ((o && !unpack_pause_body(o, &b, e)) || !check_members(w, &b, scoped, e) || (scoped && !take_scope(w, &b, e)) ||
-	    !take_until(w, b.until, request_now(r), e))
+	if ((o && !unpack_pause_body(o, &b, e)) || !check_members(w, &b, scoped, e) ||
+		(scoped && !take_scope(w, &b, e)) || !take_until(w, b.until, request_now(r), e))
 		return false;
 	w->owner = xstrdup(b.owner);
 	w->pause.key = xstrdup(b.key ? b.key : "");
@@ -142,7 +154,8 @@ static bool take_body(struct pause_ctx *w, const struct request *r, const json_t
 	return true;
 }
 
-static bool read_pause_body(struct pause_ctx *w, const struct request *r, bool scoped, struct err *e)
+static bool read_pause_body(struct pause_ctx *w, const struct request *r, bool scoped,
+	struct err *e)
 {
 	json_t *o = NULL;
 	bool ok;
@@ -159,7 +172,10 @@ static bool read_pause_body(struct pause_ctx *w, const struct request *r, bool s
 
 /* ---- names, on the reader's thread ---- */
 
-/* Whose jobs it is about: an administrator's word counts for everybody's unless he names one, others' for their own. */
+/*
+ * The owner of the jobs: for an administrator all owners unless one is given, for other users the
+ * caller.
+ */
 static bool find_uid(struct store *s, struct pause_ctx *w, struct err *e)
 {
 	int64_t uid = -1;
@@ -191,7 +207,7 @@ static bool find_pause_target(struct store *s, struct store_read *q, struct err 
 
 /* ---- answers ---- */
 
-/* The job as it is now, and what else there is to say. */
+/* Reads the job after the change, for the response. */
 struct outcome {
 	struct store_read q;
 	int64_t job;
@@ -210,8 +226,8 @@ static bool run_outcome(struct store *s, struct store_read *q, struct err *e)
 		return false;
 	buf_str(&q->out, "{\"job\":");
 	store_read_write_job(&q->out, j);
-	buf_printf(&q->out, ",\"was_paused\":%s,\"released\":%zu,\"running\":%s}\n", o->was_paused ? "true" : "false",
-		o->released, o->running.data);
+	buf_printf(&q->out, ",\"was_paused\":%s,\"released\":%zu,\"running\":%s}\n",
+		o->was_paused ? "true" : "false", o->released, o->running.data);
 	return true;
 }
 
@@ -246,21 +262,23 @@ static void on_pause_done(struct op *op, void *arg)
 	struct request *r = request_ticket_redeem(w->ticket);
 
 	if (op->ok && w->job && !w->ends)
-		run_watch_notify(w->run_watch_set, w->job, 0, RUN_CANCELLED); /* what was planned ahead is taken back */
+		/* planned runs were withdrawn */
+		run_watch_notify(w->run_watch_set, w->job, 0, RUN_CANCELLED);
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r && w->job)
 		answer_job(r, op);
 	else if (r && w->ends)
-		request_answer_json(r, 200, json_pack("{s:b, s:I}", "was_paused", op->resume.found, "released",
-			(json_int_t)op->resume.released));
+		request_answer_json(r, 200,
+			json_pack("{s:b, s:I}", "was_paused", op->resume.found, "released",
+				(json_int_t)op->resume.released));
 	else if (r)
 		request_answer_json(r, 200, row_json_pause(&w->pause));
 	op_free(op);
 	pause_ctx_free(w);
 }
 
-/* ---- to the store ---- */
+/* ---- operation ---- */
 
 static void submit_pause(struct request *r, struct store_read *q)
 {
@@ -272,10 +290,19 @@ static void submit_pause(struct request *r, struct store_read *q)
 	w->pause.by_name = who ? xstrdup(who) : xprintf("uid %u", r->who.uid);
 	w->pause.at = request_now(r);
 	if (w->ends)
-		op->resume = (struct op_resume){.uid = w->scope, .job = w->job, .scope = w->pause.scope, .key = w->pause.key,
-			.of_uid = w->pause.uid, .reason = w->pause.reason, .now = w->pause.at, .until = w->pause.until,
-			.by_uid = w->pause.by_uid, .by_name = w->pause.by_name, .fn = schedule_cache_plan,
-			.fn_arg = planner_schedule_cache(r->context->planner), .limit = client_user_jobs_limit(r)};
+		op->resume = (struct op_resume){.uid = w->scope,
+			.job = w->job,
+			.scope = w->pause.scope,
+			.key = w->pause.key,
+			.of_uid = w->pause.uid,
+			.reason = w->pause.reason,
+			.now = w->pause.at,
+			.until = w->pause.until,
+			.by_uid = w->pause.by_uid,
+			.by_name = w->pause.by_name,
+			.fn = schedule_cache_plan,
+			.fn_arg = planner_schedule_cache(r->context->planner),
+			.limit = client_user_jobs_limit(r)};
 	else
 		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,
 			.limit = w->scope < 0 ? 0 : PAUSES_MAX};
@@ -285,15 +312,18 @@ static void submit_pause(struct request *r, struct store_read *q)
 	store_thread_submit(r->context->store, op);
 }
 
-/* What is not for users they are told before anybody is looked up. */
+/* Refuses what only administrators may do before any user is looked up. */
 static bool check_own(const struct request *r, const struct pause_ctx *w, struct err *e)
 {
 	if (w->scope < 0)
 		return true;
 	if (w->pause.scope == PAUSE_QUEUE)
-		return err_set(e, ERR_DENIED, "only administrators pause a queue; 'jobctl pause --all' pauses your jobs");
+		return err_set(e, ERR_DENIED,
+			"only administrators may pause a queue; 'jobctl pause --all' pauses your "
+			"jobs");
 	if (w->owner && !client_user_is(r, w->owner))
-		return err_set(e, ERR_DENIED, "only administrators pause the jobs of others");
+		return err_set(e, ERR_DENIED,
+			"only administrators may pause the jobs of other users");
 	return true;
 }
 
@@ -304,7 +334,9 @@ static void start_pause(struct request *r, enum pause_scope scope, bool ends)
 	struct err e = {};
 
 	q->pause_ctx = xcalloc(1, sizeof(*q->pause_ctx));
-	*q->pause_ctx = (struct pause_ctx){.ends = ends, .scope = request_scope(r), .pause.scope = scoped ? PAUSE_ALL : scope,
+	*q->pause_ctx = (struct pause_ctx){.ends = ends,
+		.scope = request_scope(r),
+		.pause.scope = scoped ? PAUSE_ALL : scope,
 		.ref = xstrdup(scope == PAUSE_JOB ? r->params[0] : NULL)};
 	q->q.run = find_pause_target;
 	q->q.then = submit_pause;
@@ -347,7 +379,7 @@ void route_thaw(struct request *r)
 	start_pause(r, PAUSE_FREEZE, true);
 }
 
-/* ---- what is paused ---- */
+/* ---- list ---- */
 
 static bool read_pause_list(struct store *s, struct store_read *q, struct err *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job was. */
+/* Route that lists earlier definitions of a job. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -16,8 +16,8 @@
 struct revisions_query {
 	struct store_read q;
 	char *ref;      /* owned */
-	int64_t only;   /* this one; 0: any */
-	int64_t before; /* cursor; 0: from the newest */
+	int64_t only;   /* only this revision; 0: all */
+	int64_t before; /* cursor; 0: start with the newest */
 	size_t limit;
 };
 
@@ -27,7 +27,7 @@ static void free_revisions_query(struct store_read *q)
 	free(q);
 }
 
-/* The definition has the members of a submission; one that cannot be read is shown as such. */
+/* The definition as members of a submission, or the error if it cannot be parsed. */
 static json_t *definition(const char *text)
 {
 	struct err e = {};
@@ -38,9 +38,11 @@ static json_t *definition(const char *text)
 
 static json_t *revision_to_json(const struct revision *r)
 {
-	return json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o}", "revision", (json_int_t)r->number, "at", json_value_time(r->at), "uid",
-		(json_int_t)owner_uid(r->uid), "by", json_value_text(r->who), "what", json_value_text(r->what), "undo_to",
-		r->origin ? json_integer(r->origin) : json_null(), "definition", definition(r->spec));
+	return json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o}", "revision", (json_int_t)r->number,
+		"at", json_value_time(r->at), "uid", (json_int_t)owner_uid(r->uid), "by",
+		json_value_text(r->who), "what", json_value_text(r->what), "undo_to",
+		r->origin ? json_integer(r->origin) : json_null(), "definition",
+		definition(r->spec));
 }
 
 static bool run_revisions(struct store *s, struct store_read *q, struct err *e)
@@ -51,11 +53,14 @@ static bool run_revisions(struct store *s, struct store_read *q, struct err *e)
 	size_t n;
 
 	if (!store_read_job(s, q->scope, rq->ref, &j, e) ||
-	    !revisions_page(s, j, rq->only ? rq->only + 1 : rq->before, rq->only ? 1 : rq->limit + 1, &l, e))
+		!revisions_page(s, j, rq->only ? rq->only + 1 : rq->before,
+			rq->only ? 1 : rq->limit + 1, &l, e))
 		return false;
 	if (rq->only && (l.n == 0 || l.v[0].number != rq->only))
-		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no revision %" PRId64 "; 'jobctl history %" PRId64
-			"' shows those there are", j->id, rq->only, j->id);
+		return err_set(e, ERR_NOT_FOUND,
+			"job %" PRId64 " has no revision %" PRId64 "; see 'jobctl history %" PRId64
+			"'",
+			j->id, rq->only, j->id);
 	n = l.n > rq->limit && !rq->only ? rq->limit : l.n;
 	buf_str(&q->out, "{\"revisions\":[");
 	for (size_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: list, show, wait for, cancel. */
+/* Routes that list, show, wait for and cancel runs. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@
 struct run_page {
 	struct list_stream list;
 	struct run_filter filter;
-	struct strv refs;            /* of jobs, until they are found */
+	struct strv refs;            /* jobs as given in the request, until they are looked up */
 	int64_t jobs[RUN_JOBS_MAX];  /* the filter borrows these */
 	char *owner, *tag_key, *tag_value; /* owned; the filter borrows them */
 	struct why_live live;
@@ -42,8 +42,8 @@ static bool find_run_jobs(struct store *s, struct run_page *p, struct err *e)
 	return true;
 }
 
-static bool step_runs(struct store *s, struct list_stream *l, size_t n, struct buf *out, size_t *ret_n,
-	bool *ret_more, struct err *e)
+static bool step_runs(struct store *s, struct list_stream *l, size_t n, struct buf *out,
+	size_t *ret_n, bool *ret_more, struct err *e)
 {
 	struct run_page *p = (struct run_page *)l;
 	__attribute__((cleanup(run_list_done))) struct run_list rows = {};
@@ -75,13 +75,13 @@ static void free_run_page(struct list_stream *l)
 	free(p);
 }
 
-/* Numbers or names with commas between. */
+/* Splits numbers or names that are separated by commas. */
 static bool split_run_jobs(const char *text, struct strv *ret, struct err *e)
 {
 	for (size_t len; text && *text; text += len + (text[len] == ',')) {
 		len = strcspn(text, ",");
 		if (ret->n == RUN_JOBS_MAX)
-			return err_field(e, "job", "at most %d jobs are taken at a time", RUN_JOBS_MAX);
+			return err_field(e, "job", "at most %d jobs may be given", RUN_JOBS_MAX);
 		if (len > 0)
 			strv_take(ret, xstrndup(text, len));
 	}
@@ -98,7 +98,8 @@ static bool read_run_page(struct request *r, struct run_page *p, struct err *e)
 		p->tag_key = xstrndup(tag, (size_t)(eq - tag));
 		p->tag_value = xstrdup(eq + 1);
 	}
-	return list_stream_cursor(r, &p->list.cursor, e) && split_run_jobs(request_text(r, "job"), &p->refs, e);
+	return list_stream_cursor(r, &p->list.cursor, e) &&
+	       split_run_jobs(request_text(r, "job"), &p->refs, e);
 }
 
 static void list_runs(struct request *r, bool dead)
@@ -220,9 +221,11 @@ void route_run_cancel(struct request *r)
 		return;
 	o = xcalloc(1, sizeof(*o));
 	op = op_new(OP_RUN_CANCEL, on_run_cancelled, o);
-	*o = (struct run_cancel_ctx){ .ticket = request_ticket(r, true), .dispatcher = r->context->dispatcher,
-		.run_watch_set = r->context->run_watch_set };
-	op->run_cancel = (struct op_run_cancel){ .uid = request_scope(r), .id = id, .now = request_now(r) };
+	*o = (struct run_cancel_ctx){.ticket = request_ticket(r, true),
+		.dispatcher = r->context->dispatcher,
+		.run_watch_set = r->context->run_watch_set};
+	op->run_cancel =
+		(struct op_run_cancel){.uid = request_scope(r), .id = id, .now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

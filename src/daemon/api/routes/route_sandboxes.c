@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which sandbox profiles there are, as the spawner says. */
+/* Route that lists the sandbox profiles of the spawner. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "core/job/sandbox_offer.h"
@@ -14,8 +14,9 @@ static json_t *offer_to_json(const struct sandbox_offer *o)
 
 	for (size_t i = 0; i < o->applies.n; i++)
 		json_array_append_new(applies, json_value_text(o->applies.v[i]));
-	return json_pack("{s:o, s:b, s:o, s:o}", "name", json_value_text(o->name), "available", o->available, "applies", applies,
-		"missing", o->missing ? json_value_text(o->missing) : json_null());
+	return json_pack("{s:o, s:b, s:o, s:o}", "name", json_value_text(o->name), "available",
+		o->available, "applies", applies, "missing",
+		o->missing ? json_value_text(o->missing) : json_null());
 }
 
 void route_sandbox_list(struct request *r)
@@ -25,7 +26,9 @@ void route_sandbox_list(struct request *r)
 	json_t *list;
 
 	if (!offers) {
-		err_set(&e, ERR_BUSY, "the spawner has not said yet which sandbox profiles there are; try again in a moment");
+		err_set(&e, ERR_BUSY,
+			"the spawner has not reported its sandbox profiles yet; try again in a "
+			"moment");
 		request_answer_err(r, &e);
 		return;
 	}

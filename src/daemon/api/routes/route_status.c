@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the daemon is: what it counts and what it waits for. */
+/* Route that reports counts, limits and cluster state. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -30,10 +30,10 @@ static const char *const clock_words[] = {
 struct status_query {
 	struct store_read q;
 	struct store_counts counts;
-	int64_t number;      /* who asks, as an owner */
-	int64_t jobs, active; /* his */
+	int64_t number;      /* owner number of the caller */
+	int64_t jobs, active; /* of the caller */
 	struct node_list nodes;
-	json_t *frozen; /* owned: the freeze there is, or null */
+	json_t *frozen; /* owned: the current freeze, or null */
 };
 
 static bool run_status(struct store *s, struct store_read *q, struct err *e)
@@ -42,7 +42,8 @@ static bool run_status(struct store *s, struct store_read *q, struct err *e)
 	AUTO_DONE(pause_list) all = {};
 
 	if (!store_counts(s, &sq->counts, e) || !pause_rows_list(s, -1, &all, e) ||
-	    !owner_read_counts(s, sq->number, &sq->jobs, &sq->active, e) || !list_nodes_open(s, &sq->nodes, e))
+		!owner_read_counts(s, sq->number, &sq->jobs, &sq->active, e) ||
+		!list_nodes_open(s, &sq->nodes, e))
 		return false;
 	for (size_t i = 0; i < all.n && !sq->frozen; i++)
 		if (all.v[i].scope == PAUSE_FREEZE)
@@ -62,18 +63,20 @@ static json_t *counts_to_json(const struct store_counts *c, bool jobs)
 	json_t *o = json_object();
 
 	for (int i = 0; i < (jobs ? (int)JOB_STATE_MAX : (int)RUN_STATE_MAX); i++)
-		json_object_set_new(o, jobs ? job_state_name((enum job_state)i) : run_state_name((enum run_state)i),
+		json_object_set_new(o,
+			jobs ? job_state_name((enum job_state)i)
+			     : run_state_name((enum run_state)i),
 			json_integer(jobs ? c->jobs[i] : c->runs[i]));
 	return o;
 }
 
-/* Thousandths to a number with a point; null: this machine does not tell. */
+/* Converts thousandths to a real number; null: not available on this machine. */
 static json_t *figure(const struct machine_figures *m, enum machine_figure f)
 {
 	return m->thousandths[f] < 0 ? json_null() : json_real((double)m->thousandths[f] / 1000);
 }
 
-/* How much goes at a time and why. */
+/* Adds the limits of this node with their reasons. */
 static void write_limits(json_t *o, struct concurrency *g)
 {
 	struct concurrency_view v;
@@ -83,33 +86,36 @@ static void write_limits(json_t *o, struct concurrency *g)
 	json_object_set_new(o, "max_running", json_integer((json_int_t)v.max_running));
 	json_object_set_new(o, "max_running_auto", json_boolean(v.why != CAPACITY_PINNED));
 	json_object_set_new(o, "max_running_why", json_string(capacity_why_words(v.why)));
-	json_object_set_new(o, "owner_max_running", v.owner_max ? json_integer((json_int_t)v.owner_max) : json_null());
+	json_object_set_new(o, "owner_max_running",
+		v.owner_max ? json_integer((json_int_t)v.owner_max) : json_null());
 	for (int i = 0; i < MACHINE_FIGURE_MAX; i++)
 		json_object_set_new(machine, policy_machine_figure_name((enum machine_figure)i),
 			figure(concurrency_machine(g), (enum machine_figure)i));
 	json_object_set_new(o, "machine", machine);
 }
 
-/* Who asks, as he is seen here. */
+/* The caller and its role. */
 static json_t *you_to_json(const struct request *r, const struct status_query *q)
 {
 	const char *name = client_user_name(r);
 
-	return json_pack("{s:o, s:I, s:s, s:I, s:I}", "name", json_value_text(name), "uid", (json_int_t)r->who.uid, "role",
-		r->context->user_mode ? "owner" : access_role_name(request_role(r)), "jobs", (json_int_t)q->jobs, "running",
-		(json_int_t)q->active);
+	return json_pack("{s:o, s:I, s:s, s:I, s:I}", "name", json_value_text(name), "uid",
+		(json_int_t)r->who.uid, "role",
+		r->context->user_mode ? "owner" : access_role_name(request_role(r)), "jobs",
+		(json_int_t)q->jobs, "running", (json_int_t)q->active);
 }
 
-/* How much there is of everybody's tells what others do. */
+/* Hides the totals of all users, which would show the activity of other users. */
 static void hide_totals(json_t *o)
 {
-	static const char *const totals[] = {"jobs", "runs", "in_flight", "room", "next_slot", "backlog", "notices"};
+	static const char *const totals[] = {
+		"jobs", "runs", "in_flight", "room", "next_slot", "backlog", "notices"};
 
 	for (size_t i = 0; i < ELEMENTS(totals); i++)
 		json_object_set_new(o, totals[i], json_null());
 }
 
-/* Who leads, and what this node has of the schedule. */
+/* The leader, and the share of this node in the schedule. */
 static json_t *cluster_to_json(const struct server_context *c, const struct node_list *l)
 {
 	const struct node_view *mine = NULL;
@@ -121,39 +127,48 @@ static json_t *cluster_to_json(const struct server_context *c, const struct node
 		if (text_equal(l->v[i].id, c->node_id))
 			mine = &l->v[i];
 	}
-	o = json_pack("{s:o, s:I, s:o, s:I}", "leader", json_value_text(l->leader), "term", (json_int_t)l->term, "leader_lease_remains",
+	o = json_pack("{s:o, s:I, s:o, s:I}", "leader", json_value_text(l->leader), "term",
+		(json_int_t)l->term, "leader_lease_remains",
 		l->leader ? json_value_seconds(l->lease_remains) : json_null(), "nodes", alive);
 	json_object_set_new(o, "leads", json_boolean(mine && mine->leads));
 	json_object_set_new(o, "draining", json_boolean(mine && mine->draining));
 	json_object_set_new(o, "segments", json_integer(mine ? mine->segments : 0));
-	json_object_set_new(o, "lease_remains", json_value_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
-	json_object_set_new(o, "run_lease_remains", json_value_seconds(cluster_runs_remain(c->cluster)));
+	json_object_set_new(o, "lease_remains",
+		json_value_seconds(mine && mine->lease_remains > 0 ? mine->lease_remains : 0));
+	json_object_set_new(o, "run_lease_remains",
+		json_value_seconds(cluster_runs_remain(c->cluster)));
 	json_object_set_new(o, "lease_age", json_value_seconds(cluster_lease_age(c->cluster)));
 	json_object_set_new(o, "clock_offset", json_value_seconds(mine ? mine->skew : 0));
 	json_object_set_new(o, "overdue", json_value_seconds(cluster_overdue(c->cluster)));
 	return o;
 }
 
-/* Where it is, and since when it has been away. */
+/* The location of the store, and since when it has been unavailable. */
 static json_t *store_to_json(const struct server_context *c)
 {
 	struct err why = {};
 	usec_t since = store_outage_since(c->store_outage, &why);
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "kind", text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite",
-		"place", json_value_text(c->store_where), "away_since", json_value_time(since), "away_why", since ? json_value_text(why.msg) : json_null(),
-		"full", store_thread_no_room(c->store));
+	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "kind",
+		text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite", "place",
+		json_value_text(c->store_where), "away_since", json_value_time(since), "away_why",
+		since ? json_value_text(why.msg) : json_null(), "full",
+		store_thread_no_room(c->store));
 }
 
-/* In user mode the daemon starts jobsched-net when it is needed, so that it may be down without a fault. */
+/*
+ * In user mode the daemon starts jobsched-net when it is needed, so a missing connection is not an
+ * error.
+ */
 static json_t *net_to_json(const struct server_context *c)
 {
 	const char *down = c->net ? net_client_down(c->net) : NULL;
 
-	return json_pack("{s:b, s:o}", "up", c->net && !down, "why", c->user_mode || !down ? json_null() : json_value_text(down));
+	return json_pack("{s:b, s:o}", "up", c->net && !down, "why",
+		c->user_mode || !down ? json_null() : json_value_text(down));
 }
 
-/* What the engine knows by itself. */
+/* The part of the status that does not need the store. */
 static json_t *own_status(const struct request *r)
 {
 	const struct server_context *c = r->context;
@@ -180,7 +195,8 @@ static json_t *own_status(const struct request *r)
 		d.refused = planner_refused(c->planner, &d.refused_since);
 	json_object_set_new(o, "net", net_to_json(c));
 	json_object_set_new(o, "spawner_why", json_value_text(spawner.why[0] ? spawner.why : NULL));
-	json_object_set_new(o, "spawner_stopped", spawner.stopped ? json_integer(spawner.stopped) : json_null());
+	json_object_set_new(o, "spawner_stopped",
+		spawner.stopped ? json_integer(spawner.stopped) : json_null());
 	json_object_set_new(o, "stuck_since", json_value_time(d.refused ? d.refused_since : 0));
 	json_object_set_new(o, "stuck_why", json_value_text(d.refused));
 	write_limits(o, c->concurrency);
@@ -196,8 +212,9 @@ static void answer_status(struct request *r, struct store_read *q)
 	json_object_set_new(o, "jobs", counts_to_json(counts, true));
 	json_object_set_new(o, "runs", counts_to_json(counts, false));
 	json_object_set_new(o, "cluster", cluster_to_json(c, &((struct status_query *)q)->nodes));
-	json_object_set_new(o, "notices", json_pack("{s:I, s:I}", "waiting",
-		(json_int_t)counts->notices[NOTICE_WAITING], "failed", (json_int_t)counts->notices[NOTICE_FAILED]));
+	json_object_set_new(o, "notices",
+		json_pack("{s:I, s:I}", "waiting", (json_int_t)counts->notices[NOTICE_WAITING],
+			"failed", (json_int_t)counts->notices[NOTICE_FAILED]));
 	json_object_set(o, "frozen", frozen ? frozen : json_null());
 	json_object_set_new(o, "you", you_to_json(r, (struct status_query *)q));
 	if (!request_sees_all(r))
@@ -205,10 +222,14 @@ static void answer_status(struct request *r, struct store_read *q)
 	request_answer_json(r, 200, o);
 }
 
-/* The store is away: what is in it is not shown; nor who asks, where his name is known by the store alone. */
+/*
+ * Responds while the store is unavailable. The members from the store are null. The caller's number
+ * is in the store, so the totals are shown to root and administrators only.
+ */
 static void answer_away(struct request *r)
 {
-	static const char *const unknown[] = {"jobs", "runs", "cluster", "notices", "frozen", "you"};
+	static const char *const unknown[] = {
+		"jobs", "runs", "cluster", "notices", "frozen", "you"};
 	json_t *o = own_status(r);
 
 	if (!r->context->user_mode && r->who.uid != 0 && !r->who.admin)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs on their way in: one, or many at once. */
+/* Routes that submit one job or many jobs. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -22,9 +22,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define LOOP_BODY (64 * 1024) /* larger ones are read on the reader's thread, so that the loop goes on */
+/* bytes; larger bodies are parsed on the reader thread, to keep the loop responsive */
+#define LOOP_BODY (64 * 1024)
 
-/* A submission on its way; the query while it is prepared elsewhere, then the op's companion. */
+/*
+ * A submission: prepared as a read if it needs the reader thread, then the context of the
+ * operation.
+ */
 struct submit_ctx {
 	struct store_read q;
 	struct ticket *ticket;
@@ -41,7 +45,7 @@ static void submit_ctx_free(struct submit_ctx *o)
 
 /* ---- answers ---- */
 
-/* As the store shows it: the queued run is what comes next, and what is not known yet is not shown. */
+/* The next time as the store shows it: the queued run, or else the next slot if it is known. */
 static usec_t shown_next(const struct job_new *n)
 {
 	if (n->run_at)
@@ -49,7 +53,7 @@ static usec_t shown_next(const struct job_new *n)
 	return slot_known(n->next_slot) ? n->next_slot : 0;
 }
 
-/* What only the answer to a submission has. */
+/* Adds the members that only the response to a submission has. */
 static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, bool replaced, int64_t run,
 	const struct forecast *f)
 {
@@ -62,7 +66,7 @@ static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, bool replac
 	return o;
 }
 
-/* The job as the store will show it; known without asking, as it was just made. NULL: *e says why. */
+/* The new job as the store will show it, without another read. NULL: *e has the error. */
 static json_t *describe_new(const struct job_new *n, const struct forecast *f, struct err *e)
 {
 	struct job j = {
@@ -91,7 +95,10 @@ static void answer_new(struct request *r, struct job_new *n, struct submission *
 	struct err e = {};
 	json_t *o;
 
-	/* The job is in, so nothing can be refused any more; without its zone the answer says less. */
+	/*
+	 * The job has been added and can no longer be refused. If its zone cannot be read, the
+	 * response has no warnings.
+	 */
 	if (!f->findings)
 		submission_set_number(s, 0, n, request_zones(r), &e);
 	forecast_slot_density(f, n->next_slot, n->crowd);
@@ -108,7 +115,8 @@ struct existing {
 	bool replaced;
 };
 
-static json_t *describe_existing(struct store *s, const struct existing *x, const struct forecast *f, struct err *e)
+static json_t *describe_existing(struct store *s, const struct existing *x,
+	const struct forecast *f, struct err *e)
 {
 	AUTO(job) *j = NULL;
 	char ref[32];
@@ -129,7 +137,7 @@ static bool put_answer(struct store_read *q, json_t *o /* moved; NULL: none */)
 	return true;
 }
 
-/* What was doubtful about it was said when it was added. */
+/* Warnings were part of the response when the job was added. */
 static bool run_existing(struct store *s, struct store_read *q, struct err *e)
 {
 	return put_answer(q, describe_existing(s, (struct existing *)q, &(struct forecast){}, e));
@@ -158,8 +166,9 @@ static void answer_bulk(struct request *r, const struct op_job_bulk *b)
 
 	buf_str(&out, "{\"jobs\":[");
 	for (size_t i = 0; i < b->n; i++) {
-		buf_printf(&out, "%s{\"existed\":%s,\"replaced\":%s,\"id\":%" PRId64 ",\"name\":", i ? "," : "",
-			b->v[i].existed ? "true" : "false", b->v[i].replaced ? "true" : "false", b->v[i].id);
+		buf_printf(&out, "%s{\"existed\":%s,\"replaced\":%s,\"id\":%" PRId64 ",\"name\":",
+			i ? "," : "", b->v[i].existed ? "true" : "false",
+			b->v[i].replaced ? "true" : "false", b->v[i].id);
 		buf_json_str(&out, b->v[i].name);
 		if (b->v[i].run)
 			buf_printf(&out, ",\"run\":%" PRId64 "}", b->v[i].run);
@@ -170,7 +179,7 @@ static void answer_bulk(struct request *r, const struct op_job_bulk *b)
 	request_answer_text(r, 201, &out);
 }
 
-/* ---- to the store ---- */
+/* ---- operation ---- */
 
 static void on_jobs_added(struct op *op, void *arg)
 {
@@ -211,11 +220,13 @@ static void submit_jobs(struct request *r, struct submit_ctx *o)
 
 /* ---- preparing on the reader's thread ---- */
 
-static bool from_template(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec, struct err *e)
+static bool from_template(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec,
+	struct err *e)
 {
 	AUTO_DONE(template) t = {};
 
-	return list_templates_get(arg, uid, json_string_value(json_object_get(submission, "template")), &t, e) &&
+	return list_templates_get(arg, uid,
+		       json_string_value(json_object_get(submission, "template")), &t, e) &&
 	       template_apply(&t, submission, spec, e);
 }
 
@@ -225,11 +236,12 @@ static bool prepare_submission(struct store *s, struct store_read *q, struct err
 
 	o->s.from_template = from_template;
 	o->s.template_arg = s;
-	return (o->s.owner || user_lookup_name(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
+	return (o->s.owner ||
+		       user_lookup_name(owner_uid(o->s.uid), o->user_mode, &o->s.owner, e)) &&
 	       submission_prepare(&o->s, o->zones, e);
 }
 
-/* The query's end is not the submit_ctx's: what was prepared goes on to the store. */
+/* Moves the submission out of the read, which is freed when this function returns. */
 static void on_prepared(struct request *r, struct store_read *q)
 {
 	struct submit_ctx *from = (struct submit_ctx *)q, *o = xcalloc(1, sizeof(*o));
@@ -247,7 +259,7 @@ static void free_submit_query(struct store_read *q)
 
 /* ---- a dry run, on the reader's thread ---- */
 
-/* What only the store would give, nobody has. */
+/* A dry run has no number, so the members that depend on it are null. */
 static json_t *describe_dry_run(const struct job_new *n, const struct forecast *f, struct err *e)
 {
 	static const char *const unknown[] = {"id", "segment"};
@@ -274,7 +286,8 @@ static bool read_dry_run(struct store *s, struct store_read *q, struct err *e)
 		return false;
 	forecast_slot_density(f, n->next_slot, n->crowd);
 	known = (struct existing){.q.scope = q->scope, .id = n->id, .run = n->run};
-	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e) : describe_dry_run(n, f, e));
+	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e)
+							: describe_dry_run(n, f, e));
 }
 
 /* ---- the routes ---- */
@@ -308,13 +321,16 @@ static void start_submission(struct request *r, bool bulk)
 		.bytes_limit = client_user_store_limit(r),
 		.warrants = spawner_link_warrants(r->context->spawner),
 		.machine = *concurrency_machine(r->context->concurrency),
-		.means = {.sendmail = r->context->sendmail,
-			.net_down = r->context->user_mode || !r->context->net ? NULL : net_client_down(r->context->net)},
+		.services = {.sendmail = r->context->sendmail,
+			.net_down = r->context->user_mode || !r->context->net
+					    ? NULL
+					    : net_client_down(r->context->net)},
 		.sandboxes = spawner_link_sandboxes(r->context->spawner),
 		.limits_refused = spawner_link_limits_refused(r->context->spawner),
 	};
 	r->body = (struct buf){};
-	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY || submission_needs_store(&o->s)) {
+	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY ||
+		submission_needs_store(&o->s)) {
 		o->zones = request_reader_zones(r);
 		o->q.run = o->s.dry_run ? read_dry_run : prepare_submission;
 		o->q.then = o->s.dry_run ? NULL : on_prepared;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates: list, show, put, remove. */
+/* Routes that list, show, store and remove templates. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -21,17 +21,17 @@
 #include "wire/spec_json.h"
 #include <string.h>
 
-/* A question about one template, or all; or one on its way to the store. */
+/* A read of one template or of all, or the context of an operation. */
 struct template_query {
 	struct store_read q;
 	int64_t uid;
 	bool user_mode;
 	usec_t now;
 	char *name;           /* owned */
-	char *cursor;         /* owned: "own NAME" or "shared NAME"; NULL: from the first */
+	char *cursor;         /* owned: "own NAME" or "shared NAME"; NULL: from the start */
 	size_t limit;
 	char *owner;          /* owned */
-	char *params, *spec;  /* owned: JSON texts to be put; NULL: it is removed */
+	char *params, *spec;  /* owned: JSON texts to store; NULL: remove the template */
 	struct ticket *ticket;
 };
 
@@ -50,7 +50,8 @@ static void free_template_query(struct store_read *q)
 	template_query_free((struct template_query *)q);
 }
 
-static struct template_query *template_query_new(struct request *r, bool (*run)(struct store *, struct store_read *, struct err *))
+static struct template_query *template_query_new(struct request *r,
+	bool (*run)(struct store *, struct store_read *, struct err *))
 {
 	struct template_query *t = xcalloc(1, sizeof(*t));
 
@@ -88,9 +89,12 @@ void route_template_get(struct request *r)
 	store_read_start(r, &template_query_new(r, read_template_shown)->q);
 }
 
-/* One owner's, from a name on; *left is what the page may still have, 0 with *ret_next the name to go on from. */
-static bool write_owner_templates(struct store *s, struct store_read *q, int64_t uid, const char *after, size_t *left, char **ret_next,
-	struct err *e)
+/*
+ * Writes the templates of one owner after a name. *left is the number of rows left on the page;
+ * *ret_next is set to the last name if there are more.
+ */
+static bool write_owner_templates(struct store *s, struct store_read *q, int64_t uid,
+	const char *after, size_t *left, char **ret_next, struct err *e)
 {
 	AUTO_DONE(template_list) l = {};
 
@@ -114,13 +118,15 @@ static bool read_template_list(struct store *s, struct store_read *q, struct err
 	static const char own[] = "own ", shared[] = "shared ";
 	struct template_query *t = (struct template_query *)q;
 	bool later = t->cursor && text_starts(t->cursor, shared);
-	const char *after = later ? t->cursor + strlen(shared) : t->cursor ? t->cursor + strlen(own) : "";
+	const char *after = later	? t->cursor + strlen(shared)
+			    : t->cursor ? t->cursor + strlen(own)
+					: "";
 	const char *word = own;
 	AUTO_TEXT next = NULL;
 	AUTO_DONE(buf) cursor = {};
 
 	if (t->cursor && !later && !text_starts(t->cursor, own))
-		return err_field(e, "cursor", "'%.40s' is no cursor of this list", t->cursor);
+		return err_field(e, "cursor", "'%.40s' is not a cursor of this list", t->cursor);
 	buf_str(&q->out, "{\"templates\":[");
 	if (!later && !write_owner_templates(s, q, t->uid, after, &t->limit, &next, e))
 		return false;
@@ -156,8 +162,10 @@ static void on_stored(struct op *op, void *arg)
 	if (r && !op->ok)
 		request_answer_err(r, &op->err);
 	else if (r)
-		request_answer_json(r, op->kind == OP_TEMPLATE_PUT && op->template.revision == 1 ? 201 : 200,
-			json_pack("{s:o, s:I}", "name", json_value_text(t->name), "revision", (json_int_t)op->template.revision));
+		request_answer_json(r,
+			op->kind == OP_TEMPLATE_PUT && op->template.revision == 1 ? 201 : 200,
+			json_pack("{s:o, s:I}", "name", json_value_text(t->name), "revision",
+				(json_int_t)op->template.revision));
 	op_free(op);
 	template_query_free(t);
 }
@@ -167,11 +175,20 @@ static void submit_template(struct request *r, struct store_read *q)
 	struct template_query *from = (struct template_query *)q, *t = xcalloc(1, sizeof(*t));
 	struct op *op;
 
-	*t = (struct template_query){.uid = from->uid, .now = from->now, .name = STEAL(from->name),
-		.owner = STEAL(from->owner), .params = STEAL(from->params), .spec = STEAL(from->spec)};
+	*t = (struct template_query){.uid = from->uid,
+		.now = from->now,
+		.name = STEAL(from->name),
+		.owner = STEAL(from->owner),
+		.params = STEAL(from->params),
+		.spec = STEAL(from->spec)};
 	op = op_new(t->spec ? OP_TEMPLATE_PUT : OP_TEMPLATE_REMOVE, on_stored, t);
-	op->template = (struct op_template){.uid = t->uid, .owner = t->owner, .name = t->name, .params = t->params,
-		.spec = t->spec, .now = t->now, .bytes_limit = client_user_store_limit(r)};
+	op->template = (struct op_template){.uid = t->uid,
+		.owner = t->owner,
+		.name = t->name,
+		.params = t->params,
+		.spec = t->spec,
+		.now = t->now,
+		.bytes_limit = client_user_store_limit(r)};
 	t->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
@@ -185,10 +202,11 @@ static bool run_owner(struct store *s, struct store_read *q, struct err *e)
 	return t->owner || user_lookup_name(owner_uid(t->uid), t->user_mode, &t->owner, e);
 }
 
-/* The body, as two texts for the store. */
+/* Converts the body to the two texts that the store keeps. */
 static bool read_template_body(const struct request *r, struct template_query *t, struct err *e)
 {
-	json_auto_t *body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
+	json_auto_t *body =
+		json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
 	AUTO_DONE(buf) text = {};
@@ -204,7 +222,8 @@ static bool read_template_body(const struct request *r, struct template_query *t
 	t->params = buf_steal(&text);
 	t->spec = spec_json_to_text(&spec);
 	if (strlen(t->params) + strlen(t->spec) > TEMPLATE_BYTES_MAX)
-		return err_set(e, ERR_TOO_LARGE, "a template has at most %d bytes", TEMPLATE_BYTES_MAX);
+		return err_set(e, ERR_TOO_LARGE, "a template may have at most %d bytes",
+			TEMPLATE_BYTES_MAX);
 	return true;
 }
 
@@ -216,7 +235,10 @@ static void start_template_change(struct request *r, bool put)
 	t->owner = xstrdup(client_user_owner_name(r));
 	t->q.then = submit_template;
 	if (!job_name_check(t->name, &why))
-		err_field(&e, "name", "the template '%.128s' has no valid name: letters, digits, '.', '_' and '-'", t->name);
+		err_field(&e, "name",
+			"'%.128s' is not a valid template name: letters, digits, '.', '_' and '-' "
+			"are allowed",
+			t->name);
 	else if (!put || read_template_body(r, t, &e)) {
 		store_read_start(r, &t->q);
 		return;

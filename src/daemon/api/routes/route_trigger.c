@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of a job now, because somebody asks for it. */
+/* Route that starts a run of a job now. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -19,15 +19,15 @@
 #include "wire/row_json.h"
 #include "wire/spec_json.h"
 
-/* What the operation borrows, until the store has done it. */
+/* What the operation borrows, until it is done. */
 struct trigger_ctx {
-	char *ref;               /* owned: the job */
+	char *ref;               /* owned: the job as given in the request */
 	json_t *given;           /* owned: parameters; NULL: none */
-	char *params;            /* owned: the same as text */
+	char *params;            /* owned: as JSON text */
 	char *warrant;           /* owned: for the command with these parameters; NULL: none */
 	enum warrant_policy warrants;
 	int64_t owner;
-	struct job_spec spec;    /* its tags are asked about pauses */
+	struct job_spec spec;    /* its tags are compared with pauses */
 	struct op_trigger trigger;
 	struct ticket *ticket;
 };
@@ -54,7 +54,7 @@ static void free_trigger_query(struct store_read *q)
 	free((struct trigger_query *)q);
 }
 
-/* ---- on the reader's thread: the job as it is, and whether it takes these parameters ---- */
+/* ---- on the reader thread: checks the parameters against the job ---- */
 
 static bool check_params(struct trigger_ctx *o, struct err *e)
 {
@@ -71,7 +71,8 @@ static bool check_params(struct trigger_ctx *o, struct err *e)
 	if (!warrants_check(o->warrants, o->owner, o->warrant, e))
 		return false;
 	if (o->warrant)
-		json_object_set_new(o->given, "", json_string(o->warrant)); /* beside the names, which are never empty */
+		/* stored under the empty name, which no parameter can have */
+		json_object_set_new(o->given, "", json_string(o->warrant));
 	json_value_write(o->given, &text);
 	o->params = buf_steal(&text);
 	return true;
@@ -82,7 +83,8 @@ static bool find_triggered_job(struct store *s, struct store_read *q, struct err
 	struct trigger_ctx *o = ((struct trigger_query *)q)->trigger_ctx;
 	AUTO(job) *j = NULL;
 
-	if (!store_read_job(s, o->trigger.uid, o->ref, &j, e) || !spec_json_from_text(j->spec, &o->spec, e))
+	if (!store_read_job(s, o->trigger.uid, o->ref, &j, e) ||
+		!spec_json_from_text(j->spec, &o->spec, e))
 		return false;
 	o->owner = j->uid;
 	if (!check_params(o, e))
@@ -95,7 +97,7 @@ static bool find_triggered_job(struct store *s, struct store_read *q, struct err
 	return true;
 }
 
-/* ---- to the store ---- */
+/* ---- operation ---- */
 
 static void on_triggered(struct op *op, void *arg)
 {
@@ -135,10 +137,11 @@ static bool read_trigger_body(const struct request *r, struct trigger_ctx *o, st
 	body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
 	if (!body)
 		return false;
-	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b, s?s}", "params", &params, "force", &force, "warrant",
-		&warrant) == 0;
+	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b, s?s}", "params", &params, "force",
+		     &force, "warrant", &warrant) == 0;
 	if (!ok)
-		err_set(e, ERR_INVALID, "the body may be {\"params\":{…},\"force\":true}: %s", je.text);
+		err_set(e, ERR_INVALID, "the body may be {\"params\":{…},\"force\":true}: %s",
+			je.text);
 	if (ok && warrant && !job_field_find("warrant")->check(warrant, e))
 		ok = false;
 	o->warrant = ok ? xstrdup(warrant) : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a job runs, does not run or will not run, as an answer. */
+/* Route that explains why a job runs or waits. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -16,13 +16,14 @@
 #include <stdio.h>
 
 #define NEXT_SLOTS 5
-#define NEAR USEC_SEC /* slots are whole seconds: what somebody asks about may have lost its fraction */
+#define NEAR                                                                                       \
+	USEC_SEC /* tolerance: slots are whole seconds, and a given time may lack the fraction */
 
 struct why_query {
 	struct store_read q;
 	char *ref;               /* owned */
-	usec_t at;               /* 0: not asked for */
-	int64_t run;             /* 0: not asked for */
+	usec_t at;               /* 0: not given */
+	int64_t run;             /* 0: not given */
 	size_t limit;
 	struct why_live live;
 	struct zone_cache *zones;
@@ -36,28 +37,33 @@ static void free_why(struct store_read *q)
 
 static json_t *reason_to_json(const struct why_reason *r)
 {
-	return json_pack("{s:s, s:o, s:o}", "code", why_code_name(r->code), "message", json_value_text(r->message), "command",
+	return json_pack("{s:s, s:o, s:o}", "code", why_code_name(r->code), "message",
+		json_value_text(r->message), "command",
 		json_value_text(r->command[0] ? r->command : NULL));
 }
 
-/* The name of a job that has ended may belong to another job by now, so the number is used. */
+/* The name of an ended job may have been reused, so its number is used. */
 static const char *route_why_ref(const struct job *j, char number[24])
 {
 	snprintf(number, 24, "%" PRId64, j->id);
 	return j->name && j->state < JOB_FINISHED ? j->name : number;
 }
 
-/* A planned run that a pause, a freeze or the spawner keeps from starting. */
+/* A planned run that a pause, a freeze or a missing spawner keeps from starting. */
 static bool is_run_held(const struct why_facts_job *l, const struct run *r)
 {
 	if (r->state != RUN_QUEUED || r->forced)
 		return false;
-	return l->held.code == WHY_NO_SPAWNER || (l->held.code != WHY_NONE && l->pause_until > r->due_at);
+	return l->held.code == WHY_NO_SPAWNER ||
+	       (l->held.code != WHY_NONE && l->pause_until > r->due_at);
 }
 
-/* A run with what became of it; of the one that is open the job knows more. NULL: the store failed. */
-static json_t *run_why(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
-	const struct run *r, struct err *e)
+/*
+ * A run with its reason. For the open run, the reason of the job is more precise. NULL: the read
+ * failed.
+ */
+static json_t *run_why(struct store *s, const struct why_query *w, const struct job *j,
+	const struct why_facts_job *l, const struct run *r, struct err *e)
 {
 	AUTO_TEXT error = NULL;
 	struct why_reason why;
@@ -77,8 +83,8 @@ static json_t *run_why(struct store *s, const struct why_query *w, const struct 
 	return o;
 }
 
-static bool write_last_runs(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
-	json_t *to, struct err *e)
+static bool write_last_runs(struct store *s, const struct why_query *w, const struct job *j,
+	const struct why_facts_job *l, json_t *to, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .limit = w->limit};
 	AUTO_DONE(run_list) runs = {};
@@ -91,29 +97,34 @@ static bool write_last_runs(struct store *s, const struct why_query *w, const st
 	return true;
 }
 
-/* The slots that will run: slots inside a pause are left out, and there are none from the beginning of the next pause on. */
-static void write_next_slots(const struct why_facts_job *l, const struct job *j, usec_t now, json_t *to)
+/* Writes the slots that will run: none within a pause, and none after the next pause begins. */
+static void write_next_slots(const struct why_facts_job *l, const struct job *j, usec_t now,
+	json_t *to)
 {
 	usec_t slot = l->pause_until > now ? l->pause_until - 1 : now;
 
 	if (l->pause_until == USEC_NEVER)
 		return;
-	if (j->state >= JOB_FINISHED || j->state == JOB_SUSPENDED || !l->set || schedule_set_follows(l->set) ||
-	    schedule_set_kind(l->set) == SCHEDULE_NOW) /* it had its slot, which was no whole second */
+	if (j->state >= JOB_FINISHED || j->state == JOB_SUSPENDED || !l->set ||
+		schedule_set_follows(l->set) ||
+		schedule_set_kind(l->set) == SCHEDULE_NOW) /* its only slot was when it was added */
 		return;
-	for (int i = 0; i < NEXT_SLOTS && schedule_set_next(l->set, slot, &slot) && slot < l->pause_from; i++)
+	for (int i = 0;
+		i < NEXT_SLOTS && schedule_set_next(l->set, slot, &slot) && slot < l->pause_from;
+		i++)
 		json_array_append_new(to, json_value_time(slot));
 }
 
-/* ---- a moment ---- */
+/* ---- a given time ---- */
 
 static usec_t distance(usec_t a, usec_t b)
 {
 	return a > b ? a - b : b - a;
 }
 
-/* The run whose slot, or stretch of slots, is at that moment; NULL: none. */
-static bool read_run_at(struct store *s, const struct why_query *w, const struct job *j, struct run **ret, struct err *e)
+/* The run whose slot, or series of slots, includes the given time; NULL: none. */
+static bool read_run_at(struct store *s, const struct why_query *w, const struct job *j,
+	struct run **ret, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .slot_until = w->at + NEAR, .limit = 1};
 	AUTO_DONE(run_list) runs = {};
@@ -126,10 +137,12 @@ static bool read_run_at(struct store *s, const struct why_query *w, const struct
 	return true;
 }
 
-/* The pause that was on then: the last order before it, unless that was to go on. */
-static bool paused_at(struct store *s, const struct job *j, usec_t at, struct event_list *ret, struct err *e)
+/* The pause in force at that time: the last pause event before it, unless a resume followed. */
+static bool paused_at(struct store *s, const struct job *j, usec_t at, struct event_list *ret,
+	struct err *e)
 {
-	struct event_filter f = {.uid = -1, .jobs = &j->id, .n_jobs = 1, .until = at + 1, .limit = 1};
+	struct event_filter f = {
+		.uid = -1, .jobs = &j->id, .n_jobs = 1, .until = at + 1, .limit = 1};
 
 	f.whats = UINT64_C(1) << EVENT_JOB_PAUSE | UINT64_C(1) << EVENT_JOB_RESUME;
 	if (!list_events_page(s, &f, ret, e))
@@ -139,9 +152,12 @@ static bool paused_at(struct store *s, const struct job *j, usec_t at, struct ev
 	return true;
 }
 
-/* Slots around a moment, by the schedule as it is now, and by the runs there are. */
-static bool read_neighbours(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l,
-	struct why_moment *m, struct err *e)
+/*
+ * The slots around the given time: the previous one from the runs, the next one from the current
+ * schedule.
+ */
+static bool read_neighbours(struct store *s, const struct why_query *w, const struct job *j,
+	const struct why_facts_job *l, struct why_moment *m, struct err *e)
 {
 	struct run_filter f = {.uid = -1, .job = j->id, .slot_until = w->at, .limit = 1};
 	AUTO_DONE(run_list) before = {};
@@ -150,7 +166,8 @@ static bool read_neighbours(struct store *s, const struct why_query *w, const st
 	if (!list_runs_page(s, &f, &before, e))
 		return false;
 	if (before.n)
-		m->previous = before.v[0]->slot_last > before.v[0]->slot ? before.v[0]->slot_last : before.v[0]->slot;
+		m->previous = before.v[0]->slot_last > before.v[0]->slot ? before.v[0]->slot_last
+									 : before.v[0]->slot;
 	if (l->set && schedule_set_next(l->set, w->at - NEAR, &slot)) {
 		m->is_slot = distance(slot, w->at) < NEAR;
 		m->next = slot;
@@ -158,8 +175,8 @@ static bool read_neighbours(struct store *s, const struct why_query *w, const st
 	return true;
 }
 
-static bool write_moment(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l, json_t *to,
-	struct err *e)
+static bool write_moment(struct store *s, const struct why_query *w, const struct job *j,
+	const struct why_facts_job *l, json_t *to, struct err *e)
 {
 	struct why_moment m = {.at = w->at, .now = w->live.now, .created_at = j->created_at};
 	AUTO_DONE(event_list) paused = {};
@@ -168,24 +185,26 @@ static bool write_moment(struct store *s, const struct why_query *w, const struc
 	char number[24];
 	json_t *o, *shown = json_null();
 
-	if (!read_run_at(s, w, j, &run, e) || !read_neighbours(s, w, j, l, &m, e) || !paused_at(s, j, w->at, &paused, e) ||
-	    (run && !(shown = run_why(s, w, j, l, run, e))))
+	if (!read_run_at(s, w, j, &run, e) || !read_neighbours(s, w, j, l, &m, e) ||
+		!paused_at(s, j, w->at, &paused, e) ||
+		(run && !(shown = run_why(s, w, j, l, run, e))))
 		return false;
 	m.ref = route_why_ref(j, number);
 	m.paused = paused.n ? paused.v[0] : NULL;
 	why_at(&m, &why);
 	o = json_pack("{s:o, s:o, s:o, s:o}", "at", json_value_time(w->at), "run", shown,
 		"previous", json_value_time(m.previous), "next", json_value_time(m.next));
-	json_object_set_new(o, "why", run ? json_incref(json_object_get(json_object_get(o, "run"), "why"))
-					  : reason_to_json(&why));
+	json_object_set_new(o, "why",
+		run ? json_incref(json_object_get(json_object_get(o, "run"), "why"))
+		    : reason_to_json(&why));
 	json_object_set_new(to, "at", o);
 	return true;
 }
 
-/* ---- the answer ---- */
+/* ---- response ---- */
 
-static bool write_one_run(struct store *s, const struct why_query *w, const struct job *j, const struct why_facts_job *l, json_t *to,
-	struct err *e)
+static bool write_one_run(struct store *s, const struct why_query *w, const struct job *j,
+	const struct why_facts_job *l, json_t *to, struct err *e)
 {
 	AUTO(run) *r = NULL;
 	json_t *shown;
@@ -193,7 +212,8 @@ static bool write_one_run(struct store *s, const struct why_query *w, const stru
 	if (!store_run_get(s, -1, w->run, &r, e))
 		return false;
 	if (r->job != j->id)
-		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no run %" PRId64, j->id, w->run);
+		return err_set(e, ERR_NOT_FOUND, "job %" PRId64 " has no run %" PRId64, j->id,
+			w->run);
 	shown = run_why(s, w, j, l, r, e);
 	return shown && json_object_set_new(to, "run", shown) == 0;
 }
@@ -216,8 +236,9 @@ static bool run_why_query(struct store *s, struct store_read *q, struct err *e)
 	json_object_set(o, "next", next);
 	json_object_set_new(o, "run", json_null());
 	json_object_set_new(o, "at", json_null());
-	if (!write_last_runs(s, w, j, &l, runs, e) || (w->run && !write_one_run(s, w, j, &l, o, e)) ||
-	    (w->at && !write_moment(s, w, j, &l, o, e)))
+	if (!write_last_runs(s, w, j, &l, runs, e) ||
+		(w->run && !write_one_run(s, w, j, &l, o, e)) ||
+		(w->at && !write_moment(s, w, j, &l, o, e)))
 		return false;
 	json_object_set(o, "runs", runs);
 	json_value_write(o, &q->out);

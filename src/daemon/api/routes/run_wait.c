@@ -30,11 +30,12 @@ static bool read_run_with_attempts(struct store *s, struct store_read *q, struct
 {
 	struct run_wait_read *l = (struct run_wait_read *)q;
 
-	if (!store_run_get(s, q->scope, l->id, &l->run, e) || !store_attempts(s, l->id, &l->attempts, e) ||
-	    !why_facts_mark_runs(s, &l->live, &l->run, 1, e))
+	if (!store_run_get(s, q->scope, l->id, &l->run, e) ||
+		!store_attempts(s, l->id, &l->attempts, e) ||
+		!why_facts_mark_runs(s, &l->live, &l->run, 1, e))
 		return false;
 	store_read_write_run(&q->out, l->run);
-	q->out.len--; /* the brace comes again after the attempts */
+	q->out.len--; /* the closing brace follows after the attempts */
 	buf_str(&q->out, ",\"attempts\":");
 	run_wait_write_attempts(&q->out, &l->attempts);
 	buf_str(&q->out, "}\n");
@@ -50,7 +51,8 @@ static void free_run_read(struct store_read *q)
 	free(l);
 }
 
-void run_wait_read_start(struct request *r, int64_t id, void (*then)(struct request *r, struct store_read *q))
+void run_wait_read_start(struct request *r, int64_t id,
+	void (*then)(struct request *r, struct store_read *q))
 {
 	struct run_wait_read *l = xcalloc(1, sizeof(*l));
 
@@ -62,14 +64,14 @@ void run_wait_read_start(struct request *r, int64_t id, void (*then)(struct requ
 	store_read_start(r, &l->q);
 }
 
-/* ---- wait: the request's data ---- */
+/* ---- waiting for the end ---- */
 
 struct wait {
 	int64_t run;
 	struct run_watch *watch;
 	sd_event_source *timer;
-	bool again;  /* it moved while we were looking: look once more */
-	bool over;   /* the time is: answer with what is */
+	bool again;  /* the run changed during a read */
+	bool over;   /* the timeout has passed */
 };
 
 static void wait_stop(struct wait *w)
@@ -109,7 +111,7 @@ static void on_awaited_run_moved(int64_t job, int64_t run, enum run_state state,
 	const struct wait *w = r->data;
 
 	(void)job;
-	/* run 0: all the queued ones of the job */
+	/* run 0: all queued runs of the job */
 	if ((run == w->run || run == 0) && run_state_final(state))
 		read_awaited_again(r);
 }
@@ -130,7 +132,8 @@ static void wait_begin(struct request *r, int64_t job)
 {
 	struct wait *w = r->data;
 	uint64_t usec = (uint64_t)request_number(r, "wait", 0) * USEC_SEC;
-	int e = sd_event_add_time_relative(request_event(r), &w->timer, CLOCK_MONOTONIC, usec, 1, on_time_over, r);
+	int e = sd_event_add_time_relative(request_event(r), &w->timer, CLOCK_MONOTONIC, usec, 1,
+		on_time_over, r);
 
 	if (e < 0) {
 		log_warning("could not wait for run %lld: %s", (long long)w->run, strerror(-e));
@@ -150,7 +153,7 @@ static void on_wait_read(struct request *r, struct store_read *q)
 		wait_stop(w);
 		request_answer_text(r, 200, &q->out);
 	} else if (!w->watch) {
-		/* it may have ended between the look and the watch: look once more */
+		/* read the run again, because it may have ended before the watch was set */
 		wait_begin(r, l->run->job);
 		run_wait_read_start(r, w->run, on_wait_read);
 	} else if (w->again) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at one run for a request, once or until it has moved far enough. */
+/* Reads one run for a request, or waits until it ends. */
 #pragma once
 #include "core/job/run.h"
 #include "daemon/api/routes/why_facts.h"
@@ -16,8 +16,9 @@ struct run_wait_read {
 	struct attempt_list attempts;
 };
 
-/* 'then' on the loop with the results; 'q->out' has the run with its attempts as JSON text. */
-void run_wait_read_start(struct request *r, int64_t id, void (*then)(struct request *r, struct store_read *q));
+/* Calls 'then' on the loop with the results; 'q->out' has the run with its attempts as JSON. */
+void run_wait_read_start(struct request *r, int64_t id,
+	void (*then)(struct request *r, struct store_read *q));
 void run_wait_write_attempts(struct buf *out, const struct attempt_list *l); /* as a JSON array */
 
 /* Responds with the run when it has ended, or after the seconds given by 'wait'. */

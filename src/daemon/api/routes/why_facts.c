@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts together what the store and the loop know of the reasons why runs wait. */
+/* Combines store rows and dispatcher state into reasons. */
 #include "daemon/api/routes/why_facts.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -32,10 +32,16 @@ void why_facts_live(const struct request *r, struct why_live *ret)
 		.now = request_now(r),
 		.bound = !request_sees_all(r),
 		.node_id = r->context->node_id,
-		.node = {.stopping = d.stopping, .user_mode = r->context->user_mode, .spawner_stopped = spawner.stopped,
-			.active = (int64_t)d.in_flight, .room = (int64_t)d.room,
+		.node = {.stopping = d.stopping,
+			.user_mode = r->context->user_mode,
+			.spawner_stopped = spawner.stopped,
+			.active = (int64_t)d.in_flight,
+			.room = (int64_t)d.room,
 			.clock = clock_guard_trust(r->context->clock_guard)},
-		/* what an owner has is counted on all nodes, his share is of this one: with others it says nothing */
+		/*
+		 * the store counts the runs of an owner on all nodes, so the limit of this node is
+		 * not used in a cluster
+		 */
 		.owner_max = c && cluster_peers(c) > 0 ? 0 : (int64_t)d.owner_max,
 	};
 	snprintf(ret->node.spawner, sizeof(ret->node.spawner), "%s", spawner.why);
@@ -48,17 +54,18 @@ void why_facts_live(const struct request *r, struct why_live *ret)
 	dispatcher_machine(r->context->dispatcher, &ret->machine);
 }
 
-/* What its queue and its owner have, and may have; the owner here also by the share of this node. */
-static void fill_shares(const struct why_context *w, const struct why_live *live, const struct job *j, struct why_facts *f)
+/* Runs and limits of the queue and of the owner; for the owner also the limit of this node. */
+static void fill_shares(const struct why_context *w, const struct why_live *live,
+	const struct job *j, struct why_facts *f)
 {
 	why_context_shares(w, j, live->now, &f->queue, &f->owner);
 	if (live->owner_max > 0 && (f->owner.running == 0 || live->owner_max < f->owner.running))
 		f->owner.running = live->owner_max;
 }
 
-/* ---- in lists ---- */
+/* ---- lists ---- */
 
-/* The name of a job that has ended may belong to another job by now, so the number is used. */
+/* The name of an ended job may have been reused, so its number is used. */
 static const char *why_job_ref(const struct job *j, char number[24])
 {
 	snprintf(number, 24, "%" PRId64, j->id);
@@ -75,20 +82,31 @@ static void mark(const struct why_reason *why, char **ret_code, char **ret_messa
 	*ret_message = xstrdup(why->message);
 }
 
-/* A job's own pause if it is in force at 'now'; its texts are borrowed. */
+/* The pause of the job itself, if it is in force at 'now'; its texts are borrowed. */
 static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
 {
 	bool later = j->state == JOB_ACTIVE && j->pause.later;
 
-	if ((j->state != JOB_PAUSED && !later) || !j->pause.by_name || (j->pause.until && j->pause.until <= now))
+	if ((j->state != JOB_PAUSED && !later) || !j->pause.by_name ||
+		(j->pause.until && j->pause.until <= now))
 		return false;
-	*ret = (struct pause_order){.scope = PAUSE_JOB, .key = (char *)"", .uid = j->uid, .by_uid = j->pause.by_uid,
-		.by_name = j->pause.by_name, .reason = later ? j->pause.reason : j->reason, .at = j->pause.at,
-		.until = j->pause.until, .spared = (char *)"", .later = later};
+	*ret = (struct pause_order){.scope = PAUSE_JOB,
+		.key = (char *)"",
+		.uid = j->uid,
+		.by_uid = j->pause.by_uid,
+		.by_name = j->pause.by_name,
+		.reason = later ? j->pause.reason : j->reason,
+		.at = j->pause.at,
+		.until = j->pause.until,
+		.spared = (char *)"",
+		.later = later};
 	return pause_begun(ret, now);
 }
 
-/* When the next run of a job is due, unless a run goes on: a pause that begins before that concerns it. */
+/*
+ * When the next run is due, or now if a run is active. A pause that begins before this time applies
+ * to it.
+ */
 static usec_t next_start(const struct why_facts *f)
 {
 	usec_t at = !f->run ? f->next_slot : f->run->state == RUN_QUEUED ? f->run->due_at : 0;
@@ -96,7 +114,8 @@ static usec_t next_start(const struct why_facts *f)
 	return at > f->now ? at : f->now;
 }
 
-static const struct pause_order *pause_of(const struct why_context *w, const struct job *j, usec_t now)
+static const struct pause_order *pause_of(const struct why_context *w, const struct job *j,
+	usec_t now)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue};
 	const struct pause_order *p;
@@ -112,8 +131,9 @@ static const struct pause_order *pause_of(const struct why_context *w, const str
 	return p;
 }
 
-/* Which nodes the job may run on, if it is in its spec. */
-static void fill_nodes(const struct why_context *w, const struct why_live *live, const struct job *j, struct why_nodes_text *ret)
+/* The nodes that the job may run on, by its labels. */
+static void fill_nodes(const struct why_context *w, const struct why_live *live,
+	const struct job *j, struct why_nodes_text *ret)
 {
 	struct job_spec spec;
 
@@ -126,11 +146,22 @@ static void fill_nodes(const struct why_context *w, const struct why_live *live,
 
 void why_facts_mark_job(const struct why_context *w, const struct why_live *live, struct job *j)
 {
-	struct run run = {.id = j->waiting.id, .job = j->id, .state = RUN_QUEUED, .slot = j->waiting.slot,
-		.due_at = j->waiting.due_at, .hold = (enum run_hold)j->waiting.hold, .attempt = j->waiting.attempt,
+	struct run run = {.id = j->waiting.id,
+		.job = j->id,
+		.state = RUN_QUEUED,
+		.slot = j->waiting.slot,
+		.due_at = j->waiting.due_at,
+		.hold = (enum run_hold)j->waiting.hold,
+		.attempt = j->waiting.attempt,
 		.reason = j->waiting.reason};
-	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
-		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = run.id ? &run : NULL};
+	struct why_facts f = {.now = live->now,
+		.state = j->state,
+		.state_reason = j->reason,
+		.next_slot = j->next_slot,
+		.owner_number = j->uid,
+		.bound = live->bound,
+		.node = live->node,
+		.run = run.id ? &run : NULL};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct pause_order own;
 	struct why_reason why;
@@ -154,8 +185,16 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 
 static void mark_run(const struct why_context *w, const struct why_live *live, struct run *r)
 {
-	struct job job = {.id = r->job, .uid = r->uid, .owner = r->owner, .queue = r->queue, .name = r->job_name};
-	struct why_facts f = {.now = live->now, .owner_number = r->uid, .bound = live->bound, .node = live->node, .run = r};
+	struct job job = {.id = r->job,
+		.uid = r->uid,
+		.owner = r->owner,
+		.queue = r->queue,
+		.name = r->job_name};
+	struct why_facts f = {.now = live->now,
+		.owner_number = r->uid,
+		.bound = live->bound,
+		.node = live->node,
+		.run = r};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct why_reason why;
 	char number[24];
@@ -171,7 +210,8 @@ static void mark_run(const struct why_context *w, const struct why_live *live, s
 	mark(&why, &r->waiting_code, &r->waiting_message);
 }
 
-bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e)
+bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct run *const *v,
+	size_t n, struct err *e)
 {
 	AUTO_DONE(why_context) world = {};
 	size_t queued = 0;
@@ -187,7 +227,7 @@ bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct ru
 	return true;
 }
 
-/* ---- all about one job ---- */
+/* ---- one job ---- */
 
 void why_facts_job_done(struct why_facts_job *l)
 {
@@ -200,31 +240,46 @@ void why_facts_job_done(struct why_facts_job *l)
 	schedule_set_free(l->set);
 }
 
-static void read_job_schedule(const struct job *j, struct zone_cache *zones, struct why_facts_job *l)
+static void read_job_schedule(const struct job *j, struct zone_cache *zones,
+	struct why_facts_job *l)
 {
 	struct schedule_context c;
 	char number[24];
 
 	if (!spec_json_from_text(j->spec, &l->spec, NULL))
 		return;
-	c = (struct schedule_context){.anchor = j->created_at, .id = why_job_ref(j, number), .gap = (enum dst_gap)l->spec.dst_gap,
-		.fold = (enum dst_fold)l->spec.dst_fold, .from = l->spec.from, .until = l->spec.until, .accepted = true};
-	if (!zone_cache_get(zones, l->spec.tz, &c.zone, NULL) || !schedule_set_parse(&l->spec.schedule, &c, &l->set, NULL))
+	c = (struct schedule_context){.anchor = j->created_at,
+		.id = why_job_ref(j, number),
+		.gap = (enum dst_gap)l->spec.dst_gap,
+		.fold = (enum dst_fold)l->spec.dst_fold,
+		.from = l->spec.from,
+		.until = l->spec.until,
+		.accepted = true};
+	if (!zone_cache_get(zones, l->spec.tz, &c.zone, NULL) ||
+		!schedule_set_parse(&l->spec.schedule, &c, &l->set, NULL))
 		l->set = NULL;
 }
 
-/* What has to be told first: a run that should go on and does not, before one that does. */
-static bool read_open_run(struct store *s, const struct job *j, usec_t now, struct run **ret, struct err *e)
+/*
+ * The run to explain: a waiting run that is due, held or retried has precedence over an active one.
+ */
+static bool read_open_run(struct store *s, const struct job *j, usec_t now, struct run **ret,
+	struct err *e)
 {
-	struct run_filter f = {.uid = -1, .job = j->id, .states = 1u << RUN_CLAIMED | 1u << RUN_RUNNING, .limit = 1};
+	struct run_filter f = {.uid = -1,
+		.job = j->id,
+		.states = 1u << RUN_CLAIMED | 1u << RUN_RUNNING,
+		.limit = 1};
 	AUTO_DONE(run_list) going = {};
 	AUTO(run) *waiting = NULL;
 
-	if ((j->waiting.id && !store_run_get(s, -1, j->waiting.id, &waiting, e)) || !list_runs_page(s, &f, &going, e))
+	if ((j->waiting.id && !store_run_get(s, -1, j->waiting.id, &waiting, e)) ||
+		!list_runs_page(s, &f, &going, e))
 		return false;
 	if (waiting && waiting->state != RUN_QUEUED)
 		run_free(STEAL(waiting));
-	if (going.n > 0 && (!waiting || (waiting->due_at > now && waiting->attempt == 0 && !waiting->reason)))
+	if (going.n > 0 &&
+		(!waiting || (waiting->due_at > now && waiting->attempt == 0 && !waiting->reason)))
 		*ret = STEAL(going.v[0]);
 	else
 		*ret = STEAL(waiting);
@@ -245,15 +300,17 @@ bool why_facts_last_error(struct store *s, const struct run *r, char **ret, stru
 	return true;
 }
 
-static bool read_end_event(struct store *s, const struct job *j, struct event_list *ret, struct err *e)
+static bool read_end_event(struct store *s, const struct job *j, struct event_list *ret,
+	struct err *e)
 {
 	struct event_filter f = {.uid = -1, .jobs = &j->id, .n_jobs = 1, .limit = 1};
 
 	f.whats = UINT64_C(1) << (j->state == JOB_REMOVED ? EVENT_JOB_REMOVE : EVENT_JOB_CANCEL);
-	return (j->state != JOB_CANCELLED && j->state != JOB_REMOVED) || list_events_page(s, &f, ret, e);
+	return (j->state != JOB_CANCELLED && j->state != JOB_REMOVED) ||
+	       list_events_page(s, &f, ret, e);
 }
 
-/* The first condition that does not hold, with its figure. */
+/* Describes the first condition that is not met. */
 static void unmet_words(const struct strv *when, const struct machine_figures *m, struct buf *out)
 {
 	for (size_t i = 0; i < when->n && !out->len; i++) {
@@ -262,10 +319,11 @@ static void unmet_words(const struct strv *when, const struct machine_figures *m
 		if (!policy_condition_parse(when->v[i], &g, NULL))
 			continue;
 		if (m->thousandths[g.figure] < 0)
-			buf_printf(out, "%s is not known, and must be below %g", policy_machine_figure_name(g.figure),
-				(double)g.below / 1000);
+			buf_printf(out, "%s is not known, and must be below %g",
+				policy_machine_figure_name(g.figure), (double)g.below / 1000);
 		else if (m->thousandths[g.figure] >= g.below)
-			buf_printf(out, "%s is %g, and must be below %g", policy_machine_figure_name(g.figure),
+			buf_printf(out, "%s is %g, and must be below %g",
+				policy_machine_figure_name(g.figure),
 				(double)m->thousandths[g.figure] / 1000, (double)g.below / 1000);
 	}
 }
@@ -285,16 +343,18 @@ static usec_t rate_at(const struct job_spec *spec, usec_t bucket, usec_t now)
 	struct rate rate;
 	usec_t again = 0;
 
-	if (!spec->rate || !policy_rate_parse(spec->rate, &rate, NULL) || policy_rate_take(&rate, now, &bucket, &again))
+	if (!spec->rate || !policy_rate_parse(spec->rate, &rate, NULL) ||
+		policy_rate_take(&rate, now, &bucket, &again))
 		return 0;
 	return again;
 }
 
-/* When the first pause begins that is ordered for later and concerns the job; USEC_NEVER: there is none. */
+/* The beginning of the first future pause that applies to the job; USEC_NEVER: none. */
 static usec_t pause_to_come(const struct job *j, const struct why_facts_job *l, usec_t now)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
-	usec_t first = j->state == JOB_ACTIVE && j->pause.later && j->pause.at > now ? j->pause.at : USEC_NEVER;
+	usec_t first = j->state == JOB_ACTIVE && j->pause.later && j->pause.at > now ? j->pause.at
+										     : USEC_NEVER;
 
 	for (size_t i = 0; i < l->world.pauses.n; i++) {
 		const struct pause_order *p = &l->world.pauses.v[i];
@@ -305,12 +365,22 @@ static usec_t pause_to_come(const struct job *j, const struct why_facts_job *l, 
 	return first;
 }
 
-static void decide_job_reasons(const struct why_live *live, const struct job *j, struct why_facts_job *l)
+static void decide_job_reasons(const struct why_live *live, const struct job *j,
+	struct why_facts_job *l)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = &l->spec.tags};
-	struct why_facts f = {.now = live->now, .state = j->state, .state_reason = j->reason, .next_slot = j->next_slot,
-		.owner_number = j->uid, .bound = live->bound, .node = live->node, .run = l->open, .holder = l->job.holder, .taken = l->job.taken,
-		.ended = l->ended.n ? l->ended.v[0] : NULL, .error = l->error};
+	struct why_facts f = {.now = live->now,
+		.state = j->state,
+		.state_reason = j->reason,
+		.next_slot = j->next_slot,
+		.owner_number = j->uid,
+		.bound = live->bound,
+		.node = live->node,
+		.run = l->open,
+		.holder = l->job.holder,
+		.taken = l->job.taken,
+		.ended = l->ended.n ? l->ended.v[0] : NULL,
+		.error = l->error};
 	AUTO_DONE(buf) unmet = {};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct start_policy policy;
@@ -348,15 +418,16 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 	why_held(&f, &l->held);
 }
 
-bool why_facts_read(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
-	struct why_facts_job *ret, struct err *e)
+bool why_facts_read(struct store *s, const struct why_live *live, struct zone_cache *zones,
+	const struct job *j, struct why_facts_job *ret, struct err *e)
 {
 	AUTO_DONE(why_facts_job) l = {};
 
 	job_spec_init(&l.spec);
 	read_job_schedule(j, zones, &l);
-	if (!why_context_read(s, &l.world, e) || !why_job_read(s, j, &l.job, e) || !read_open_run(s, j, live->now, &l.open, e) ||
-	    !read_end_event(s, j, &l.ended, e) || (l.open && !why_facts_last_error(s, l.open, &l.error, e)))
+	if (!why_context_read(s, &l.world, e) || !why_job_read(s, j, &l.job, e) ||
+		!read_open_run(s, j, live->now, &l.open, e) || !read_end_event(s, j, &l.ended, e) ||
+		(l.open && !why_facts_last_error(s, l.open, &l.error, e)))
 		return false;
 	decide_job_reasons(live, j, &l);
 	*ret = l;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts together what the store and the loop know of the reasons why runs wait. */
+/* Facts from store and daemon that explain waiting runs. */
 #pragma once
 #include "core/decide/machine_conditions.h"
 #include "core/decide/why.h"
@@ -9,37 +9,39 @@
 struct request;
 struct zone_cache;
 
-/* How things are at the moment of the request; taken on the loop, used on the reader's thread. */
+/* State of the daemon at the time of the request. Copied on the loop, used on the reader thread. */
 struct why_live {
-	bool bound;       /* an ordinary user asks */
+	bool bound;       /* the caller is not an administrator */
 	usec_t now;
 	struct why_node node;
 	const char *node_id; /* borrowed */
-	int64_t owner_max; /* runs of one owner at a time here; 0: any number */
+	int64_t owner_max; /* runs of one owner on this node; 0: no limit */
 	struct machine_figures machine;
 };
 void why_facts_live(const struct request *r, struct why_live *ret);
 
-/* Writes into a job of a list, or a run, what it waits for, as far as its row tells. */
+/* Sets the reason why a listed job or run waits, as far as its row shows. */
 void why_facts_mark_job(const struct why_context *w, const struct why_live *live, struct job *j);
-bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct run *const *v, size_t n, struct err *e);
+bool why_facts_mark_runs(struct store *s, const struct why_live *live, struct run *const *v,
+	size_t n, struct err *e);
 
-/* All about one job. */
+/* Everything about one job. */
 struct why_facts_job {
 	struct why_context world;
 	struct why_job job;
-	struct run *open;           /* owned: what it is about now; NULL: no run is */
+	struct run *open;           /* owned: the run to explain; NULL: none */
 	char *error;                /* owned: of the last attempt of 'open'; NULL: none */
-	usec_t pause_until;         /* the end of the pause that covers the job; 0: none does, USEC_NEVER: it has no end */
-	usec_t pause_from;           /* the first pause that is ordered for later begins; USEC_NEVER: there is none */
-	struct event_list ended;    /* its cancellation or removal, at most one */
+	/* end of the pause that applies to the job; 0: no pause, USEC_NEVER: no end */
+	usec_t pause_until;
+	usec_t pause_from;           /* beginning of the first future pause; USEC_NEVER: none */
+	struct event_list ended;    /* the event of its cancellation or removal, at most one */
 	struct job_spec spec;
-	struct schedule_set *set;   /* owned; NULL: its schedule cannot be read */
+	struct schedule_set *set;   /* owned; NULL: the schedule cannot be parsed */
 	struct why_reason now;
-	struct why_reason held;     /* what keeps every run from starting; WHY_NONE: nothing */
+	struct why_reason held;     /* what keeps all runs from starting; WHY_NONE: nothing */
 };
-/* The error of the last attempt of a run, to be freed; NULL: there is none, or the run succeeded. */
+/* The error of the last attempt of a run, to be freed; NULL: none, or the run succeeded. */
 bool why_facts_last_error(struct store *s, const struct run *r, char **ret, struct err *e);
 void why_facts_job_done(struct why_facts_job *l);
-bool why_facts_read(struct store *s, const struct why_live *live, struct zone_cache *zones, const struct job *j,
-	struct why_facts_job *ret, struct err *e);
+bool why_facts_read(struct store *s, const struct why_live *live, struct zone_cache *zones,
+	const struct job *j, struct why_facts_job *ret, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks a schedule about itself, for whoever submits it. */
+/* Lints and explains a schedule, then computes its first slots. */
 #include "daemon/api/submit/forecast.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -18,40 +18,52 @@ void forecast_done(struct forecast *f)
 
 static void add_finding(const char *code, const char *text, void *arg)
 {
-	json_array_append_new(arg, json_pack("{s:s, s:o}", "code", code, "message", json_value_text(text)));
+	json_array_append_new(arg,
+		json_pack("{s:s, s:o}", "code", code, "message", json_value_text(text)));
 }
 
-void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, bool undecided)
+void forecast_lint(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec,
+	bool undecided)
 {
 	f->findings = json_array();
 	if (undecided) {
 		add_finding("hash-by-number",
-			"H takes its value from the job's number, so the times are known once it is added; "
-			"a name decides them now", f->findings);
+			"H takes its value from the job's number, so the times are not known "
+			"before the job is added; give the job a name to know them now",
+			f->findings);
 		return;
 	}
 	schedule_set_lint(set, add_finding, f->findings);
 	schedule_set_lint_jitter(set, spec->jitter, add_finding, f->findings);
 }
 
-void forecast_machine(struct forecast *f, const struct job_spec *spec, const struct machine_figures *machine)
+void forecast_machine(struct forecast *f, const struct job_spec *spec,
+	const struct machine_figures *machine)
 {
 	for (size_t i = 0; f->findings && i < spec->when.n; i++) {
 		AUTO_TEXT text = NULL;
 		struct gate g;
 
-		if (!policy_condition_parse(spec->when.v[i], &g, NULL) || machine->thousandths[g.figure] >= 0)
+		if (!policy_condition_parse(spec->when.v[i], &g, NULL) ||
+			machine->thousandths[g.figure] >= 0)
 			continue;
-		text = xprintf("this machine does not tell its '%s', so '%s' never holds and the job waits until that is changed",
+		text = xprintf("this machine does not report '%s', so '%s' is never met and the "
+			       "job waits until the condition is changed",
 			policy_machine_figure_name(g.figure), spec->when.v[i]);
 		add_finding("when-unknown", text, f->findings);
 	}
 }
 
-void forecast_services(struct forecast *f, const struct job_spec *spec, const struct forecast_services *m)
+void forecast_services(struct forecast *f, const struct job_spec *spec,
+	const struct forecast_services *m)
 {
-	AUTO_TEXT no_mail = m->sendmail ? xprintf("notices by mail cannot be sent from this node: there is no program '%s'; install a mail "
-		"server such as postfix, or set 'sendmail' in jobschedd.conf(5)", m->sendmail) : NULL;
+	AUTO_TEXT no_mail =
+		m->sendmail
+			? xprintf("notices by mail cannot be sent from this node: there is no "
+				  "program '%s'; install a mail "
+				  "server such as postfix, or set 'sendmail' in jobschedd.conf(5)",
+				  m->sendmail)
+			: NULL;
 	bool mail = false, net = spec->artifact && !text_starts(spec->artifact, "file:");
 
 	for (size_t i = 0; i < spec->notify.n; i++) {
@@ -70,7 +82,8 @@ void forecast_slot_density(struct forecast *f, usec_t slot, int64_t jobs)
 		schedule_lint_density(slot, jobs, add_finding, f->findings);
 }
 
-static void write_explanation(const struct schedule_set *set, const struct job_spec *spec, bool undecided, struct buf *out)
+static void write_explanation(const struct schedule_set *set, const struct job_spec *spec,
+	bool undecided, struct buf *out)
 {
 	if (schedule_set_kind(set) == SCHEDULE_NOW) {
 		buf_str(out, "once, now");
@@ -79,14 +92,15 @@ static void write_explanation(const struct schedule_set *set, const struct job_s
 	for (size_t i = 0; i < schedule_set_count(set); i++) {
 		buf_str(out, i ? "; and " : "");
 		if (undecided && schedule_hashed(schedule_set_at(set, i)))
-			buf_printf(out, "'%s' with H from the job's number, %s", spec->schedule.v[i], spec->tz);
+			buf_printf(out, "'%s' with H from the job's number, %s",
+				spec->schedule.v[i], spec->tz);
 		else
 			schedule_explain(schedule_set_at(set, i), out);
 	}
 }
 
-void forecast_preview(struct forecast *f, const struct schedule_set *set, const struct job_spec *spec, usec_t now,
-	bool undecided)
+void forecast_preview(struct forecast *f, const struct schedule_set *set,
+	const struct job_spec *spec, usec_t now, bool undecided)
 {
 	AUTO_DONE(buf) words = {};
 	usec_t slot;
@@ -99,7 +113,7 @@ void forecast_preview(struct forecast *f, const struct schedule_set *set, const 
 	for (more = schedule_set_first(set, &slot); more && f->n < FORECAST_SLOTS;
 		more = schedule_set_next(set, slot, &slot))
 		f->next[f->n++] = slot;
-	/* "now" is this very moment and not the next whole second */
+	/* "now" is the current time, not the next whole second */
 	if (f->n > 0 && schedule_set_kind(set) == SCHEDULE_NOW)
 		f->next[0] = now;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another definition for a job that exists: all the checking before the transaction. */
+/* Merges a patch or restores a revision, then validates the result. */
 #include "daemon/api/submit/job_change.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -25,11 +25,11 @@ void job_change_done(struct job_change *a)
 	*a = (struct job_change){};
 }
 
-/* What is compared, and how the schedule is to be read. */
+/* The definition before the change, and how the schedule is parsed. */
 struct reading {
 	const struct job_spec *before;
-	bool restored;  /* it was accepted earlier */
-	bool given;     /* the texts of the schedule are new */
+	bool restored;  /* it was accepted before */
+	bool given;     /* the schedule texts are new */
 	struct schedule_set *set; /* owned */
 };
 
@@ -39,10 +39,12 @@ static void reading_done(struct reading *r)
 }
 
 /*
- * New texts count from now, and H in them is seeded by the name the job has now, or else by its number. Texts that stay
- * are read as the planner reads them, so that neither a new name nor anything else moves their slots.
+ * A new schedule takes effect from now; H is seeded by the current name or else by the number. An
+ * unchanged schedule is parsed as the planner parses it, so that a new name does not move its
+ * slots.
  */
-static bool read_new_schedule(const struct job_change *a, struct reading *r, struct zone_cache *zones, struct err *e)
+static bool read_new_schedule(const struct job_change *a, struct reading *r,
+	struct zone_cache *zones, struct err *e)
 {
 	AUTO_TEXT number = xprintf("%" PRId64, a->job->id);
 	bool fresh = r->given && !r->restored;
@@ -59,7 +61,8 @@ static bool read_new_schedule(const struct job_change *a, struct reading *r, str
 
 	if (r->restored)
 		c.id = a->spec.name ? a->spec.name : number;
-	return zone_cache_get(zones, a->spec.tz, &c.zone, e) && schedule_set_parse(&a->spec.schedule, &c, &r->set, e) &&
+	return zone_cache_get(zones, a->spec.tz, &c.zone, e) &&
+	       schedule_set_parse(&a->spec.schedule, &c, &r->set, e) &&
 	       submission_check_kind(r->set, e);
 }
 
@@ -71,7 +74,10 @@ static bool has_now(const struct schedule_set *set)
 	return false;
 }
 
-/* Texts that mean the same for ever. A job that gets its first name keeps the slots its number gave it. */
+/*
+ * Stores the schedule as absolute texts. A job that gets its first name keeps the slots that its
+ * number determined.
+ */
 static void keep_texts(struct job_change *a, const struct reading *r)
 {
 	bool named = !r->before->name && a->spec.name && !r->restored;
@@ -94,7 +100,7 @@ static void keep_texts(struct job_change *a, const struct reading *r)
 	texts = (struct strv){};
 }
 
-/* The first slot after the change. "now" was when the job was added. */
+/* The first slot after the change. A "now" part was due when the job was added. */
 static usec_t first_slot_after_change(const struct job_change *a, const struct reading *r)
 {
 	usec_t next = 0, slot;
@@ -104,7 +110,8 @@ static usec_t first_slot_after_change(const struct job_change *a, const struct r
 	for (size_t i = 0; i < schedule_set_count(r->set); i++) {
 		const struct schedule *part = schedule_set_at(r->set, i);
 
-		if (schedule_kind(part) != SCHEDULE_NOW && schedule_next(part, a->now, &slot) && (!next || slot < next))
+		if (schedule_kind(part) != SCHEDULE_NOW && schedule_next(part, a->now, &slot) &&
+			(!next || slot < next))
 			next = slot;
 	}
 	if (!next && schedule_set_boots(r->set))
@@ -117,19 +124,20 @@ static bool plan_slots(struct job_change *a, const struct reading *r, struct err
 	struct op_job_change *c = &a->change;
 
 	if (r->given && !r->restored && has_now(r->set))
-		return err_field(e, "schedule", "changing a job does not start it; 'jobctl run' does");
+		return err_field(e, "schedule", "a change does not start a job; 'jobctl run' does");
 	c->to.next_slot = first_slot_after_change(a, r);
 	c->follows = schedule_set_follows(r->set);
 	if (c->to.next_slot || r->restored)
 		return true;
 	if (has_now(r->set))
-		c->reschedule = false; /* its only slot was its start */
+		c->reschedule = false; /* its only slot was when it was added */
 	else
-		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
+		return err_field(e, "schedule", "the time is in the past; the job would never run");
 	return true;
 }
 
-static bool reschedule_job(struct job_change *a, struct reading *r, struct zone_cache *zones, struct err *e)
+static bool reschedule_job(struct job_change *a, struct reading *r, struct zone_cache *zones,
+	struct err *e)
 {
 	struct op_job_change *c = &a->change;
 
@@ -139,7 +147,7 @@ static bool reschedule_job(struct job_change *a, struct reading *r, struct zone_
 		return false;
 	if (c->reschedule)
 		forecast_lint(&a->forecast, r->set, &a->spec, false);
-	if (a->look)
+	if (a->preview)
 		forecast_preview(&a->forecast, r->set, &a->spec, a->now, false);
 	c->to.boots = schedule_set_boots(r->set);
 	keep_texts(a, r);
@@ -170,15 +178,17 @@ static bool differs(const struct job_spec *a, const struct job_spec *b)
 	return false;
 }
 
-static bool check_change(struct job_change *a, const struct job_spec *before, bool restored, struct zone_cache *zones,
-	struct err *e)
+static bool check_change(struct job_change *a, const struct job_spec *before, bool restored,
+	struct zone_cache *zones, struct err *e)
 {
 	AUTO_DONE(reading) r = {.before = before, .restored = restored};
 	AUTO_DONE(buf) words = {};
 
-	if (!job_spec_check(&a->spec, e) || (!restored && !limits_check(&a->spec, a->limits_refused, e)))
+	if (!job_spec_check(&a->spec, e) ||
+		(!restored && !limits_check(&a->spec, a->limits_refused, e)))
 		return false;
-	if (!text_equal(before->sandbox, a->spec.sandbox) && !sandbox_offers_check(a->sandboxes, a->spec.sandbox, e))
+	if (!text_equal(before->sandbox, a->spec.sandbox) &&
+		!sandbox_offers_check(a->sandboxes, a->spec.sandbox, e))
 		return false;
 	a->changed = differs(before, &a->spec);
 	if (!a->changed)
@@ -192,14 +202,16 @@ static bool check_change(struct job_change *a, const struct job_spec *before, bo
 	return true;
 }
 
-/* The definition as it is, twice: to be compared with, and to be changed. */
+/* Parses the current definition twice: one copy to compare with, one to change. */
 static bool read_specs(struct job_change *a, struct job_spec *before, struct err *e)
 {
 	job_spec_init(&a->spec);
-	return spec_json_from_text(a->job->spec, before, e) && spec_json_from_text(a->job->spec, &a->spec, e);
+	return spec_json_from_text(a->job->spec, before, e) &&
+	       spec_json_from_text(a->job->spec, &a->spec, e);
 }
 
-bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cache *zones, struct err *e)
+bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cache *zones,
+	struct err *e)
 {
 	AUTO_DONE(job_spec) before;
 
@@ -207,24 +219,28 @@ bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cac
 	if (!read_specs(a, &before, e) || !spec_json_merge(patch, &a->spec, e))
 		return false;
 	if (!text_equal(before.template, a->spec.template))
-		return err_field(e, "template", "a job stays with the template it was made from; add another with "
-			"'jobctl add --template'");
+		return err_field(e, "template",
+			"the template of a job cannot be changed; add another job with 'jobctl add "
+			"--template'");
 	if (!a->spec.tz)
 		a->spec.tz = xstrdup("UTC");
-	if (!a->look && !warrants_check_change(a->warrants, a->job, &before, &a->spec, e))
+	if (!a->preview && !warrants_check_change(a->warrants, a->job, &before, &a->spec, e))
 		return false;
 	if (a->spec.schedule.n == 0)
-		strv_copy(&a->spec.schedule, &before.schedule); /* there is no default that a change could mean */
+		/* a change cannot leave a job without a schedule */
+		strv_copy(&a->spec.schedule, &before.schedule);
 	return check_change(a, &before, false, zones, e);
 }
 
-bool job_change_restore(struct job_change *a, const char *spec, int64_t revision, struct zone_cache *zones, struct err *e)
+bool job_change_restore(struct job_change *a, const char *spec, int64_t revision,
+	struct zone_cache *zones, struct err *e)
 {
 	AUTO_DONE(job_spec) before;
 
 	job_spec_init(&before);
 	job_spec_init(&a->spec);
-	if (!spec_json_from_text(a->job->spec, &before, e) || !spec_json_from_text(spec, &a->spec, e))
+	if (!spec_json_from_text(a->job->spec, &before, e) ||
+		!spec_json_from_text(spec, &a->spec, e))
 		return false;
 	a->change.origin = revision;
 	return check_change(a, &before, true, zones, e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Another definition for a job that exists: all the checking before the transaction. */
+/* Checks a changed job definition before the transaction. */
 #pragma once
 #include "base/auto.h"
 #include "core/job/job.h"
@@ -15,26 +15,28 @@ struct zone_cache;
 
 struct job_change {
 	/* in */
-	const struct job *job;    /* borrowed: as it is */
+	const struct job *job;    /* borrowed: current definition */
 	usec_t now;
-	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
-	bool look;                /* the forecast has the next slots, too */
-	const struct sandbox_offers *sandboxes; /* borrowed; NULL: nobody knows which there are */
-	unsigned limits_refused;  /* enum limit_kind: what the spawner cannot enforce */
+	enum warrant_policy warrants; /* which owners' jobs need a warrant */
+	bool preview;             /* the forecast includes the next slots */
+	const struct sandbox_offers *sandboxes; /* borrowed; NULL: not known yet */
+	/* bits by enum limit_kind: limits that the spawner cannot enforce */
+	unsigned limits_refused;
 
 	/* out */
-	struct job_spec spec;     /* as it will be */
-	char *text;               /* canonical */
-	char *what;               /* in words */
-	bool changed;             /* false: it is that already, and nothing else is filled in */
+	struct job_spec spec;     /* new definition */
+	char *text;               /* canonical JSON */
+	char *what;               /* description of the difference */
+	bool changed; /* false: the definition is the same, and no other output is set */
 	struct forecast forecast;
-	struct op_job_change change; /* borrows from here */
+	struct op_job_change change; /* borrows from this struct */
 };
 void job_change_done(struct job_change *a);
 
-/* The job with these members laid over it (spec_json_merge). */
-bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cache *zones, struct err *e);
-
-/* The definition of an earlier revision, taken up again. */
-bool job_change_restore(struct job_change *a, const char *spec, int64_t revision, struct zone_cache *zones,
+/* Applies a merge patch to the job (spec_json_merge). */
+bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cache *zones,
 	struct err *e);
+
+/* Applies the definition of an earlier revision. */
+bool job_change_restore(struct job_change *a, const char *spec, int64_t revision,
+	struct zone_cache *zones, struct err *e);

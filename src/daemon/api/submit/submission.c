@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request body becomes jobs that the store can take: all the checking before the transaction. */
+/* Parses, validates and schedules the jobs of a submission. */
 #include "daemon/api/submit/submission.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BULK_MEMBERS 50 /* values per job that a full bulk may have on average */
+#define BULK_MEMBERS 50 /* average number of values per job in a bulk request */
 
 void submission_init(struct submission *s)
 {
@@ -46,7 +46,8 @@ void submission_done(struct submission *s)
 bool submission_check_kind(const struct schedule_set *set, struct err *e)
 {
 	if (schedule_set_follows(set) && schedule_set_count(set) > 1)
-		return err_field(e, "schedule", "'after-finish' goes alone, not together with other schedules");
+		return err_field(e, "schedule",
+			"'after-finish' cannot be combined with other schedules");
 	return true;
 }
 
@@ -59,11 +60,12 @@ static bool hashed_by_number(const struct schedule_set *set, const struct job_sp
 }
 
 /*
- * "now" is this very moment, and its run is queued with the job; the rest waits for its first slot. H takes its
- * value from the name, or else from the number, which only the store will give: then the text stays as it is.
+ * A "now" part queues a run together with the job; the other parts wait for their first slot. H
+ * takes its value from the name, or else from the number, which is not known before the job is
+ * stored: such a text is kept unchanged.
  */
-static void take_slots(const struct schedule_set *set, const struct job_spec *spec, struct job_new *new,
-	struct strv *texts)
+static void take_slots(const struct schedule_set *set, const struct job_spec *spec,
+	struct job_new *new, struct strv *texts)
 {
 	bool later = hashed_by_number(set, spec);
 
@@ -91,8 +93,8 @@ static void take_slots(const struct schedule_set *set, const struct job_spec *sp
 		new->next_slot = slot_search_from(new->now);
 }
 
-static bool read_submitted_schedule(const struct job_spec *spec, usec_t now, const char *id, struct zone_cache *zones,
-	struct schedule_set **ret, struct err *e)
+static bool read_submitted_schedule(const struct job_spec *spec, usec_t now, const char *id,
+	struct zone_cache *zones, struct schedule_set **ret, struct err *e)
 {
 	struct schedule_context c = {
 		.anchor = now,
@@ -103,10 +105,12 @@ static bool read_submitted_schedule(const struct job_spec *spec, usec_t now, con
 		.until = spec->until,
 	};
 
-	return zone_cache_get(zones, spec->tz, &c.zone, e) && schedule_set_parse(&spec->schedule, &c, ret, e);
+	return zone_cache_get(zones, spec->tz, &c.zone, e) &&
+	       schedule_set_parse(&spec->schedule, &c, ret, e);
 }
 
-bool submission_set_number(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e)
+bool submission_set_number(struct submission *s, size_t i, struct job_new *n,
+	struct zone_cache *zones, struct err *e)
 {
 	struct submission_job *j = &s->v[i];
 	AUTO(schedule_set) *set = NULL;
@@ -119,11 +123,14 @@ bool submission_set_number(struct submission *s, size_t i, struct job_new *n, st
 		n->next_slot = 0;
 	forecast_lint(&j->forecast, set, &j->spec, false);
 	forecast_machine(&j->forecast, &j->spec, &s->machine);
-	forecast_services(&j->forecast, &j->spec, &s->means);
+	forecast_services(&j->forecast, &j->spec, &s->services);
 	return true;
 }
 
-/* The schedule is read once against this instant and kept as a text that means the same for ever. */
+/*
+ * Relative times are resolved against the time of the submission, and the schedule is stored as
+ * absolute text.
+ */
 static bool schedule_job(const struct submission *s, struct submission_job *j, struct job_new *new,
 	struct zone_cache *zones, struct err *e)
 {
@@ -131,24 +138,27 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	AUTO_DONE(strv) texts = {};
 	bool undecided;
 
-	if (!read_submitted_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) || !submission_check_kind(set, e))
+	if (!read_submitted_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) ||
+		!submission_check_kind(set, e))
 		return false;
 	undecided = hashed_by_number(set, &j->spec);
 	take_slots(set, &j->spec, new, &texts);
 	new->boots = schedule_set_boots(set);
 	if (new->boots && !new->next_slot)
-		new->next_slot = slot_boot_wait(j->spec.until, new->now); /* the job stays for the boots to come */
+		/* the job waits for future boots */
+		new->next_slot = slot_boot_wait(j->spec.until, new->now);
 	if (schedule_set_kind(set) == SCHEDULE_MANUAL)
-		new->next_slot = USEC_NEVER; /* and for those that trigger it */
+		new->next_slot = USEC_NEVER; /* the job runs only when it is triggered */
 	if (!new->run_at && !new->next_slot)
-		return err_field(e, "schedule", "the time is in the past; nothing would ever run");
+		return err_field(e, "schedule", "the time is in the past; the job would never run");
 	if (s->dry_run)
 		forecast_preview(&j->forecast, set, &j->spec, new->now, undecided);
 	if (s->dry_run || (!s->bulk && !undecided))
 		forecast_lint(&j->forecast, set, &j->spec, undecided);
 	forecast_machine(&j->forecast, &j->spec, &s->machine);
-	forecast_services(&j->forecast, &j->spec, &s->means);
-	if (!s->bulk && slot_known(new->next_slot) && (s->dry_run || new->next_slot % USEC_MIN == 0))
+	forecast_services(&j->forecast, &j->spec, &s->services);
+	if (!s->bulk && slot_known(new->next_slot) &&
+		(s->dry_run || new->next_slot % USEC_MIN == 0))
 		new->density_max = SCHEDULE_DENSITY_MAX;
 	strv_done(&j->spec.schedule);
 	j->spec.schedule = texts;
@@ -156,10 +166,10 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	return true;
 }
 
-static const char *const if_exists_names[IF_EXISTS_MAX] = {[EXISTS_ERROR] = "error", [EXISTS_KEEP] = "keep",
-	[EXISTS_REPLACE] = "replace"};
+static const char *const if_exists_names[IF_EXISTS_MAX] = {
+	[EXISTS_ERROR] = "error", [EXISTS_KEEP] = "keep", [EXISTS_REPLACE] = "replace"};
 
-/* Takes it out of the submission: it is not of the job. */
+/* Removes the member from the submission, because it is not a field of the job. */
 static bool take_if_exists(json_t *o, enum if_exists *ret, struct err *e)
 {
 	const json_t *v = json_object_get(o, "if_exists");
@@ -176,14 +186,18 @@ static bool take_if_exists(json_t *o, enum if_exists *ret, struct err *e)
 	return err_field(e, "if_exists", "'if_exists' must be error, keep or replace");
 }
 
-/* With the key, a submission is the same when it reads the same, whatever its template says by now. */
-static bool fill_from_template(struct submission *s, struct submission_job *j, json_t *o, struct err *e)
+/*
+ * A repeated key is compared by the text of the submission and not by the resulting job, because
+ * the template may have changed since.
+ */
+static bool fill_from_template(struct submission *s, struct submission_job *j, json_t *o,
+	struct err *e)
 {
 	AUTO_DONE(buf) text = {};
 	json_t *key = json_object_get(o, "key");
 
 	if (!s->from_template)
-		return err_set(e, ERR_INTERNAL, "templates cannot be read here");
+		return err_set(e, ERR_INTERNAL, "templates cannot be used here");
 	if (key) {
 		json_auto_t *alone = json_pack("{s:O}", "key", key);
 
@@ -202,32 +216,36 @@ static bool read_submitted_job(struct submission *s, size_t i, json_t *o, struct
 
 	if (json_is_object(o) && !take_if_exists(o, &s->jobs[i].if_exists, e))
 		return false;
-	if (json_is_string(json_object_get(o, "template")) ? !fill_from_template(s, j, o, e)
-							   : !spec_json_read(o, &j->spec, &j->key, e))
+	if (json_is_string(json_object_get(o, "template"))
+			? !fill_from_template(s, j, o, e)
+			: !spec_json_read(o, &j->spec, &j->key, e))
 		return false;
 	if (!job_spec_check(&j->spec, e) || !limits_check(&j->spec, s->limits_refused, e) ||
 		(s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
 		return false;
 	if (s->of_root && j->spec.artifact)
-		return err_field(e, "artifact", "a job of root can have no artifact: the daemon that fetches it is not root; "
-						"let another user have the job, or install the program");
+		return err_field(e, "artifact",
+			"a job of root cannot have an artifact, because the daemon that fetches it "
+			"is not root; give the job to another user, or install the program");
 	if (!s->dry_run && !warrants_check(s->warrants, s->uid, j->spec.warrant, e))
 		return false;
 	if (s->jobs[i].if_exists && !j->spec.name)
-		return err_field(e, "if_exists", "only a name can exist already; give the job one");
+		return err_field(e, "if_exists", "'if_exists' needs a job name");
 	if (j->spec.name || j->key)
 		j->asked = spec_json_to_text(&j->spec);
 	return true;
 }
 
-static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones, struct err *e)
+static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones,
+	struct err *e)
 {
 	struct submission_job *j = &s->v[i];
 	struct job_new *new = &s->jobs[i];
 
 	job_spec_init(&j->spec);
 	new->now = s->now;
-	if (!read_submitted_job(s, i, o, e) || !sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
+	if (!read_submitted_job(s, i, o, e) ||
+		!sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
 		return false;
 	if (!j->spec.tz)
 		j->spec.tz = xstrdup("UTC");
@@ -237,7 +255,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 				*e = j->late;
 			return false;
 		}
-		new->late = &j->late; /* what was taken once may be asked for again when its time is over */
+		new->late = &j->late; /* a known key is accepted although the time has passed */
 	}
 	j->text = spec_json_to_text(&j->spec);
 	new->uid = s->uid;
@@ -257,7 +275,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 	return true;
 }
 
-/* ---- the body ---- */
+/* ---- body ---- */
 
 static void allocate_jobs(struct submission *s, size_t n)
 {
@@ -277,17 +295,19 @@ void submission_error_field(struct err *e, size_t index)
 	err_wrap(e, "jobs[%zu]", index);
 }
 
-static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cache *zones, struct err *e)
+static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cache *zones,
+	struct err *e)
 {
 	json_t *list = json_object_get(o, "jobs"), *job;
 	size_t i, n = json_array_size(list);
 
 	if (!json_is_array(list) || json_object_size(o) != 1)
-		return err_field(e, "jobs", "a bulk is {\"jobs\":[…]} and nothing else");
+		return err_field(e, "jobs", "a bulk must be {\"jobs\":[…]} without other members");
 	if (n == 0)
 		return err_field(e, "jobs", "the list of jobs is empty");
 	if (n > s->max_jobs) {
-		err_field(e, "jobs", "%zu jobs are too many, at most %zu are taken; split the request", n, s->max_jobs);
+		err_field(e, "jobs", "%zu jobs are too many, the limit is %zu; split the request",
+			n, s->max_jobs);
 		if (e)
 			e->kind = ERR_TOO_LARGE;
 		return false;
@@ -321,10 +341,11 @@ bool submission_prepare(struct submission *s, struct zone_cache *zones, struct e
 	return ok;
 }
 
-/* Only these bytes, or an escape that may stand for one of them, can name the member. */
+/* A member named "template" must contain these bytes, or an escape for one of them. */
 bool submission_needs_store(const struct submission *s)
 {
-	return s->body.len && (memmem(s->body.data, s->body.len, "template", 8) || memmem(s->body.data, s->body.len, "\\u00", 4));
+	return s->body.len && (memmem(s->body.data, s->body.len, "template", 8) ||
+				      memmem(s->body.data, s->body.len, "\\u00", 4));
 }
 
 void submission_set_owner(struct submission *s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request body becomes jobs that the store can take: all the checking before the transaction. */
+/* Converts a request body to jobs, checked before the transaction. */
 #pragma once
 #include "base/auto.h"
 #include "base/buf.h"
@@ -19,40 +19,43 @@ struct zone_cache;
 
 struct submission_job {
 	struct job_spec spec;
-	char *text;           /* canonical */
+	char *text;           /* canonical JSON */
 	char *key;            /* NULL: none */
-	char *content;        /* what the key stands for, where that is not 'asked' */
-	char *asked;          /* canonical, before the schedule was read; with a key or a name only */
-	struct forecast forecast; /* of a single job */
-	struct err late;      /* what is wrong with its schedule, if its key is new */
+	char *content;        /* content compared for the key, if it differs from 'asked' */
+	/* canonical JSON before the schedule was resolved; only with a key or a name */
+	char *asked;
+	struct forecast forecast; /* for a single job */
+	struct err late;      /* error of the schedule, reported if the key is new */
 };
 
-/* The job that a submission makes of the template it names; 'spec' is initialised. */
-typedef bool template_fn(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec, struct err *e);
+/* Makes a job from the template that a submission names; 'spec' is initialised. */
+typedef bool template_fn(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec,
+	struct err *e);
 
 struct submission {
-	struct buf body;      /* in */
+	struct buf body;      /* input */
 	bool bulk;
-	bool dry_run;         /* a single job that nobody will store */
-	bool paused;          /* starts nothing before it is resumed */
+	bool dry_run;         /* for a single job; nothing is stored */
+	bool paused;          /* the job starts paused */
 	size_t max_body, max_jobs;
-	template_fn *from_template; /* NULL: no submission may name one */
+	template_fn *from_template; /* NULL: templates cannot be used */
 	void *template_arg;
 	usec_t now;
-	bool admin;           /* by an administrator */
-	bool foreign;         /* by somebody else than the owner */
-	bool of_root;         /* and the owner is root, of the system's daemon */
-	int64_t uid;          /* the owner's number: core/job/owner.h */
-	char *owner;          /* owned; must be known before the jobs go to the store */
+	bool admin;           /* the caller is an administrator */
+	bool foreign;         /* the caller is not the owner */
+	bool of_root;         /* the owner is root, in system mode */
+	int64_t uid;          /* owner number: core/job/owner.h */
+	char *owner;          /* owned; must be set before the jobs are stored */
 	int64_t jobs_limit, bytes_limit;
-	enum warrant_policy warrants; /* for whose jobs the spawner wants one */
-	struct machine_figures machine; /* what conditions will be held against */
-	struct forecast_services means; /* borrowed texts */
-	struct sandbox_offers *sandboxes; /* owned; NULL: nobody knows which there are */
-	unsigned limits_refused; /* enum limit_kind: what the spawner cannot enforce */
+	enum warrant_policy warrants; /* which owners' jobs need a warrant */
+	struct machine_figures machine; /* for conditions */
+	struct forecast_services services; /* borrows its texts */
+	struct sandbox_offers *sandboxes; /* owned; NULL: not known yet */
+	/* bits by enum limit_kind: limits that the spawner cannot enforce */
+	unsigned limits_refused;
 
-	struct submission_job *v; /* out */
-	struct job_new *jobs;     /* as many; borrows from v */
+	struct submission_job *v; /* output */
+	struct job_new *jobs;     /* n elements; borrows from v */
 	size_t n;
 };
 
@@ -60,11 +63,19 @@ bool submission_needs_store(const struct submission *s); /* the body may name a 
 void submission_init(struct submission *s);
 void submission_done(struct submission *s);
 
-/* Pure but for the zone files; an error's field is a member, behind "jobs[17]." in a bulk. */
+/*
+ * Reads only zone files. The field of an error is a member, with the prefix "jobs[17]." for a bulk
+ * request.
+ */
 bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e);
-/* The job got its number, which decides what H is where it has no name: its first slot is known now. */
-bool submission_set_number(struct submission *s, size_t i, struct job_new *n, struct zone_cache *zones, struct err *e);
-/* What this daemon has nobody for is refused rather than stored and forgotten. */
+/*
+ * The job has its number, which determines H if it has no name. Computes the first slot and the
+ * warnings.
+ */
+bool submission_set_number(struct submission *s, size_t i, struct job_new *n,
+	struct zone_cache *zones, struct err *e);
+/* Checks whether the schedules of a job can be combined. */
 bool submission_check_kind(const struct schedule_set *set, struct err *e);
-void submission_set_owner(struct submission *s); /* the owner is known now */
-void submission_error_field(struct err *e, size_t index); /* puts "jobs[17]." before the field */
+void submission_set_owner(struct submission *s); /* copies 'owner' to the jobs */
+/* Adds the prefix "jobs[17]." to the field. */
+void submission_error_field(struct err *e, size_t index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates as JSON: what must and may be given, and the job they make. */
+/* Templates as JSON and the jobs made from them. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -9,20 +9,26 @@ struct job_spec;
 struct strv;
 struct template;
 
-#define TEMPLATE_BYTES_MAX (64 * 1024) /* of its definition and its parameters together */
+#define TEMPLATE_BYTES_MAX (64 * 1024) /* definition and parameters together */
 
-/* {"host": null, "days": "7"} as host, days=7, in the order of names; and back. */
-bool template_params_read(const json_t *o /* NULL: none */, struct strv *ret /* empty */, struct err *e);
+/* Converts {"host": null, "days": "7"} to host, days=7, sorted by name, and back. */
+bool template_params_read(const json_t *o /* NULL: none */, struct strv *ret /* empty */,
+	struct err *e);
 json_t *template_params_write(const struct strv *params);
 
-/* A template's definition, checked as far as it can be without values. */
-bool template_read(const json_t *body, struct job_spec *spec /* initialised */, struct strv *params /* empty */,
-	struct err *e);
+/*
+ * Reads the definition of a template and checks what does not depend on the values of its
+ * parameters.
+ */
+bool template_read(const json_t *body, struct job_spec *spec /* initialised */,
+	struct strv *params /* empty */, struct err *e);
 
 /*
- * The job that a submission makes of it: its own members laid over the template's, its parameters over the declared
- * ones. 'spec' is initialised.
+ * Makes a job: the members of the submission replace those of the template, and its parameters the
+ * defaults. 'spec' is initialised.
  */
-bool template_apply(const struct template *t, const json_t *submission, struct job_spec *spec, struct err *e);
+bool template_apply(const struct template *t, const json_t *submission, struct job_spec *spec,
+	struct err *e);
 
-json_t *template_to_json(const struct template *t, bool whole); /* not whole: without the definition */
+/* Not whole: without the definition. */
+json_t *template_to_json(const struct template *t, bool whole);

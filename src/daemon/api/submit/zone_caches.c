@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the zones of submissions, and forgets them where they are used. */
+/* Creates and clears the per-thread time zone caches. */
 #include "daemon/api/submit/zone_caches.h"
 #include "base/text.h"
 #include "base/tzfile.h"
@@ -45,6 +45,8 @@ void zone_caches_forget(struct zone_caches *z, struct store_thread *store)
 	struct cache_clearing *f = xcalloc(1, sizeof(*f));
 
 	zone_cache_clear(z->loop);
-	*f = (struct cache_clearing){.task = {.work = clear_reader_cache, .done = on_reader_cache_cleared}, .cache = z->reader};
+	*f = (struct cache_clearing){
+		.task = {.work = clear_reader_cache, .done = on_reader_cache_cleared},
+		.cache = z->reader};
 	store_thread_read(store, &f->task);
 }
