@@ -107,7 +107,7 @@ struct job *row_job(struct query *q, struct err *e)
 	j->pause.later = query_get_int(q);
 	if (digest != row_digest(j->uid, j->owner, j->spec)) {
 		err_set(e, ERR_REFUSED, "job %lld is damaged in the store; "
-			"a backup is put in its place by 'jobctl db restore FILE'", (long long)j->id);
+			"restore a backup with 'jobctl db restore FILE'", (long long)j->id);
 		return NULL;
 	}
 	return STEAL(j);

@@ -118,7 +118,7 @@ static bool read_id(struct store *s, struct err *e)
 		snprintf(s->id, sizeof(s->id), "%s", query_get_text(&q));
 	else if (!q.failed)
 		return err_set(e, ERR_REFUSED, "the store has no id: it is damaged; "
-			"a backup is put in its place by 'jobctl db restore FILE'");
+			"restore a backup with 'jobctl db restore FILE'");
 	return !q.failed;
 }
 

@@ -65,7 +65,7 @@ def a_place_that_is_no_address_of_a_server_is_refused_without_its_password():
                          ("ann:sesame@db:one/jobs x=y%%", "")):
         with Daemon("store = postgresql://%s\n" % place) as d:
             code, said = d.run()
-            assert code == REFUSED and words in said and "no address of a PostgreSQL server" in said, (place, code, said)
+            assert code == REFUSED and words in said and "not a valid PostgreSQL connection string" in said, (place, code, said)
             assert "sesame" not in said, said
 
 

@@ -106,7 +106,7 @@ const struct exec_spec_field exec_spec_fields[] = {
 };
 const size_t exec_spec_fields_count = ELEMENTS(exec_spec_fields);
 
-static void *member(const struct exec_spec *o, const struct exec_spec_field *f)
+static void *spec_field_at(const struct exec_spec *o, const struct exec_spec_field *f)
 {
 	return (char *)o + f->offset;
 }
@@ -116,13 +116,13 @@ void exec_spec_init(struct exec_spec *o)
 	*o = (struct exec_spec){};
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++)
 		if (exec_spec_fields[i].type == EXEC_SPEC_INT)
-			*(int64_t *)member(o, &exec_spec_fields[i]) = exec_spec_fields[i].preset;
+			*(int64_t *)spec_field_at(o, &exec_spec_fields[i]) = exec_spec_fields[i].preset;
 }
 
 void exec_spec_done(struct exec_spec *o)
 {
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
-		void *at = member(o, &exec_spec_fields[i]);
+		void *at = spec_field_at(o, &exec_spec_fields[i]);
 
 		switch (exec_spec_fields[i].type) {
 		case EXEC_SPEC_TEXT:
@@ -160,7 +160,7 @@ static bool spec_complete(const struct exec_spec *o, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
 		const struct exec_spec_field *f = &exec_spec_fields[i];
-		const void *at = member(o, f);
+		const void *at = spec_field_at(o, f);
 
 		if (f->type == EXEC_SPEC_INT && (*(const int64_t *)at < f->min || *(const int64_t *)at > f->max))
 			return field_invalid(e, f, "is out of range");
@@ -232,7 +232,7 @@ bool exec_spec_encode(const struct exec_spec *o, struct buf *out, struct err *e)
 	if (!spec_complete(o, e))
 		return false;
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++)
-		if (!field_encode(out, &exec_spec_fields[i], member(o, &exec_spec_fields[i]), e))
+		if (!field_encode(out, &exec_spec_fields[i], spec_field_at(o, &exec_spec_fields[i]), e))
 			return false;
 	return out->len <= EXEC_SPEC_MAX || err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", EXEC_SPEC_MAX);
 }
@@ -306,8 +306,8 @@ static bool record_decode(struct exec_spec *o, struct cursor *c, size_t *row, st
 	if (*row == ELEMENTS(exec_spec_fields) || exec_spec_fields[*row].tag != tag)
 		return err_set(e, ERR_INVALID, "an order with tag %u, which is unknown or out of its place", (unsigned)tag);
 	f = &exec_spec_fields[*row];
-	if (f->type == EXEC_SPEC_INT ? !int_decode(member(o, f), f, (const char *)c->at, len, e)
-				 : !bytes_decode(member(o, f), f, (const char *)c->at, len, e))
+	if (f->type == EXEC_SPEC_INT ? !int_decode(spec_field_at(o, f), f, (const char *)c->at, len, e)
+				 : !bytes_decode(spec_field_at(o, f), f, (const char *)c->at, len, e))
 		return false;
 	c->at += len;
 	return true;

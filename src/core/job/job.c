@@ -156,7 +156,7 @@ static bool is_loaded(const char *pair)
 	return false;
 }
 
-static bool has(const struct strv *list, const char *pair)
+static bool pair_present(const struct strv *list, const char *pair)
 {
 	for (size_t i = 0; list && i < list->n; i++)
 		if (strcmp(list->v[i], pair) == 0)
@@ -167,7 +167,7 @@ static bool has(const struct strv *list, const char *pair)
 bool job_env_check_foreign(const struct strv *env, const struct strv *had, struct err *e)
 {
 	for (size_t i = 0; i < env->n; i++)
-		if (is_loaded(env->v[i]) && !has(had, env->v[i]))
+		if (is_loaded(env->v[i]) && !pair_present(had, env->v[i]))
 			return err_field(e, "env", "'%.*s' may not be set in a job of somebody else",
 				(int)strcspn(env->v[i], "="), env->v[i]);
 	return true;

@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "store/backend/watch.h"
+#include "store/backend/change_watch.h"
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

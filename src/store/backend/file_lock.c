@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks a SQLite file for one daemon, by a file beside it and by its inode. */
+/* Locks a SQLite file for one daemon with a lock file and with byte ranges of its inode. */
 #include "store/backend/file_lock.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 
 #define CONTENT_BYTES 1024
-#define GUARD_WAIT (3 * USEC_SEC) /* for the guard of a daemon that has just ended */
+#define GUARD_WAIT (3 * USEC_SEC) /* time for the guard of a daemon that was killed to end */
 #define PAST_SPAWNERS 4
 
-/* Ranges of the inode, far beyond the bytes that SQLite locks (1 GiB). */
+/* Byte ranges of the inode, far beyond those that SQLite locks (1 GiB). */
 #define RANGE_ALL (INT64_C(1) << 60)       /* shared by daemons, exclusive for a restore */
 #define RANGE_INSTANCE (INT64_C(1) << 61)  /* plus a hash */
 #define RANGE_NODE (INT64_C(3) << 60)      /* plus a hash */
@@ -30,16 +30,16 @@
 struct file_lock {
 	struct file_lock_options o;
 	char *where, *key, *node, *socket; /* owned */
-	int beside, file;                  /* -1: not open; 'file' stays open until SQLite has closed the store */
+	int beside, file;                  /* -1: not open; 'file' must stay open until SQLite has closed the store */
 	bool in_use;
-	struct strv past;     /* spawners of earlier owners, unchanged from then on: other threads read it */
+	struct strv past;     /* spawners of earlier owners; constant after file_lock_take(), read by other threads */
 	struct strv spawners; /* newest first */
 };
 
-/* The description of the owner in the file beside the store. */
+/* The owner as described in the lock file. */
 struct owner {
 	int pid;
-	char *socket, *node, *spawners; /* owned; NULL: not said */
+	char *socket, *node, *spawners; /* owned; NULL: not given */
 };
 
 static void owner_done(struct owner *w)
@@ -67,7 +67,7 @@ void file_lock_free(struct file_lock *l)
 	free(l);
 }
 
-/* ---- the file beside the store ---- */
+/* ---- the lock file ---- */
 
 static void owner_line_parse(char *line, struct owner *w)
 {
@@ -95,7 +95,10 @@ static void read_owner(int fd, struct owner *ret)
 		owner_line_parse(line, ret);
 }
 
-/* Rewritten in place, so that a full disk has room for it. A failure costs only the name in the message of a second daemon. */
+/*
+ * Rewritten in place with a constant size, which works on a full disk. A failure only removes
+ * details from an error message.
+ */
 static void write_owner(const struct file_lock *l)
 {
 	char text[CONTENT_BYTES];
@@ -119,7 +122,7 @@ static bool refuse_in_use(const struct file_lock *l, const struct owner *w, stru
 		l->o.exclusive ? "" : ", or give this one a name with '--instance NAME'");
 }
 
-/* The guard of a daemon that was killed shares the lock until it has noticed: a few milliseconds. */
+/* The guard of a killed daemon shares the lock for a few milliseconds more, until it ends. */
 static bool lock_beside(struct file_lock *l, struct err *e)
 {
 	usec_t until = clock_boot(&clock_system) + GUARD_WAIT;
@@ -139,7 +142,7 @@ static bool lock_beside(struct file_lock *l, struct err *e)
 	return true;
 }
 
-/* Root would leave files beside the store that its owner cannot open. */
+/* A daemon of root would create files beside the store that the owner of the store cannot open. */
 static bool check_file_owner(const struct file_lock *l, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s-lock%s", l->where, l->key);
@@ -168,9 +171,9 @@ static bool open_beside(struct file_lock *l, struct err *e)
 
 	l->beside = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (l->beside < 0 && errno == ENOENT)
-		return err_set(e, ERR_REFUSED, "store '%s': its directory does not exist; make it, or set 'store'", l->where);
+		return err_set(e, ERR_REFUSED, "store '%s': its directory does not exist; create it, or set 'store'", l->where);
 	if (l->beside < 0 && (errno == EACCES || errno == EPERM))
-		return err_set(e, ERR_REFUSED, "store '%s': '%s' may not be written", l->where, path);
+		return err_set(e, ERR_REFUSED, "store '%s': no permission to write '%s'", l->where, path);
 	if (l->beside < 0 && errno == EROFS)
 		return err_set(e, ERR_BUSY, "store '%s': the file system is read-only; make it writable again, then start", l->where);
 	if (l->beside < 0)
@@ -198,7 +201,9 @@ static bool lock_range(int fd, short type, int64_t at)
 	return fcntl(fd, F_OFD_SETLK, &f) == 0;
 }
 
-/* A daemon that reached the file by another name has its own file beside that name open. */
+/*
+ * A daemon that uses another name of the file has another lock file open, which is found in /proc.
+ */
 static bool owner_of_process(pid_t pid, struct owner *ret)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/fd", pid);
@@ -238,16 +243,16 @@ static bool check_links(const struct file_lock *l, struct err *e)
 	struct stat st;
 
 	if (statx(l->file, "", AT_EMPTY_PATH, 0, &sx) == 0 && (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-		return err_set(e, ERR_REFUSED, "store '%s' is mounted as a single file, and SQLite keeps its log beside it, where other names of "
-			"the file do not see it; nothing was changed; mount its directory instead", l->where);
+		return err_set(e, ERR_REFUSED, "store '%s' is mounted as a single file, but SQLite keeps its WAL beside it, where other names of "
+			"the file cannot find it; nothing was changed; mount its directory instead", l->where);
 	if (fstat(l->file, &st) < 0 || st.st_nlink <= 1)
 		return true;
-	return err_set(e, ERR_REFUSED, "store '%s' has %ju names (hard links), and SQLite keeps a separate log for each; nothing was "
+	return err_set(e, ERR_REFUSED, "store '%s' has %ju names (hard links), and SQLite keeps a separate WAL for each; nothing was "
 		"changed; find the others with 'find / -xdev -inum %ju' and remove them", l->where, (uintmax_t)st.st_nlink,
 		(uintmax_t)st.st_ino);
 }
 
-/* True also if the file does not exist yet. */
+/* Also returns true if the file does not exist yet. */
 static bool lock_inode(struct file_lock *l, struct err *e)
 {
 	struct stat st;
@@ -255,10 +260,10 @@ static bool lock_inode(struct file_lock *l, struct err *e)
 	if (l->file >= 0)
 		return true;
 	if (stat(l->where, &st) < 0 || !S_ISREG(st.st_mode))
-		return true; /* absent, or refused by the store */
+		return true; /* absent, or not a regular file: opening the store reports it */
 	l->file = open(l->where, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (l->file < 0)
-		return true; /* the store says why */
+		return true; /* opening the store reports the error */
 	if (!lock_range(l->file, l->o.exclusive ? F_WRLCK : F_RDLCK, RANGE_ALL) ||
 	    (!l->o.exclusive && (!lock_range(l->file, F_WRLCK, RANGE_INSTANCE + hash(l->key)) ||
 					!lock_range(l->file, F_WRLCK, RANGE_NODE + hash(l->node))))) {
@@ -266,10 +271,10 @@ static bool lock_inode(struct file_lock *l, struct err *e)
 			return err_errno(e, errno, "could not lock the store '%s'", l->where);
 		return inode_in_use(l, e);
 	}
-	return l->o.exclusive || check_links(l, e); /* a restore makes a new file */
+	return l->o.exclusive || check_links(l, e); /* a restore creates a new file */
 }
 
-/* ---- both ---- */
+/* ---- both locks ---- */
 
 static char *key_of(const struct file_lock_options *o)
 {

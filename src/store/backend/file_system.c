@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refuses network file systems for SQLite: the locks and the shared memory of a store must be those of one kernel. */
+/*
+ * Refuses network file systems for SQLite, whose locks and shared memory work within one kernel
+ * only.
+ */
 #include "store/backend/file_system.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -28,7 +31,10 @@ static const struct {
 	{0x786F4256, "vboxsf"}, {0xBACBACBC, "vmhgfs"}, {0x013111A8, "ibrix"},
 };
 
-/* FUSE file systems whose data is on this machine. All others may be remote, and their locks need not reach other machines. */
+/*
+ * FUSE file systems with local data. All others may be remote and may not propagate locks to other
+ * machines.
+ */
 static const char *const local_fuse[] = {"fuseblk", "fuse.fuse-overlayfs", "fuse.mergerfs", "fuse.bindfs", "fuse.unionfs",
 	"fuse.gocryptfs", "fuse.encfs", "fuse.cryfs", "fuse.ntfs-3g", "fuse.exfat", "fuse.zfs-fuse"};
 
@@ -45,7 +51,10 @@ enum file_system_verdict file_system_judge(uint64_t magic, const char *fstype)
 	return text_equal(fstype, "virtiofs") ? FILE_SYSTEM_UNKNOWN : FILE_SYSTEM_REMOTE;
 }
 
-/* "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw": the third field is the device, the type follows the dash. */
+/*
+ * "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw": the third field is the device,
+ * the type follows the dash.
+ */
 static char *type_of_device(dev_t device)
 {
 	AUTO_TEXT want = xprintf("%u:%u", major(device), minor(device));
@@ -82,7 +91,7 @@ bool file_system_check(const char *path, enum file_system_verdict *ret, char **r
 
 	*ret = FILE_SYSTEM_LOCAL;
 	if (statfs(dir, &fs) < 0 || stat(dir, &st) < 0)
-		return true; /* opening the store says why */
+		return true; /* opening the store reports the error */
 	type = type_of_device(st.st_dev);
 	if (!type)
 		type = xstrdup(remote_type_name((uint64_t)fs.f_type));

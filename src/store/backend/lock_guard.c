@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds shared locks on a SQLite file for as long as the daemon lives, and checks that the daemon still has its own. */
+/*
+ * Holds shared locks on a SQLite file while the daemon runs; reports when the daemon has lost its
+ * own.
+ */
 #include "store/backend/lock_guard.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -20,16 +23,19 @@
 #include <unistd.h>
 
 #define LOCKS_MAX (4 << 20)  /* bytes of /proc/locks */
-#define CHECK_MS 10000       /* without an event: closing a dup()ed descriptor causes none */
-#define CHECK_PAUSE_MS 20    /* between two checks, however many events there are */
+#define CHECK_MS 10000       /* check interval without events: closing a duplicated descriptor causes none */
+#define CHECK_PAUSE_MS 20    /* minimum time between two checks */
 
-/* The locks that a SQLite connection in WAL mode keeps while it is open (sqlite.org/fileformat2, sqlite.org/walformat). */
+/*
+ * The locks that a SQLite connection in WAL mode keeps while it is open (sqlite.org/fileformat2,
+ * sqlite.org/walformat).
+ */
 static const struct {
-	const char *end; /* of the file's name */
+	const char *end; /* suffix of the file name */
 	off_t at, len;
 } kept[] = {
 	{"", 0x40000002, 510}, /* the database: a shared lock */
-	{"-shm", 128, 1},      /* the index of the log: the index is in use */
+	{"-shm", 128, 1},      /* the index of the WAL: a shared lock, held while the store is open */
 };
 
 struct guarded {
@@ -51,14 +57,14 @@ static bool line_is_lock(const char *line, pid_t pid, ino_t inode, off_t at)
 	       (strcmp(end, "EOF") == 0 || strtoll(end, NULL, 10) >= at);
 }
 
-/* Where several processes hold the same lock, only the kernel's list tells whether the daemon is among them. */
+/* F_GETLK reports only one of several holders, so /proc/locks is searched for the daemon. */
 static bool lock_listed(const struct guarded *g, size_t i)
 {
 	AUTO_DONE(buf) locks = {};
 	char *save = NULL;
 
 	if (io_read_file("/proc/locks", &locks, LOCKS_MAX) < 0 || !locks.data)
-		return true; /* cannot be seen */
+		return true; /* unknown: assume that the lock is held */
 	for (char *line = strtok_r(locks.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		if (line_is_lock(line, g->daemon, g->inode[i], kept[i].at))
 			return true;
@@ -84,7 +90,7 @@ static bool daemon_holds_all(const struct guarded *g)
 	return true;
 }
 
-static bool hold(struct guarded *g, const char *where)
+static bool take_locks(struct guarded *g, const char *where)
 {
 	for (size_t i = 0; i < ELEMENTS(kept); i++) {
 		struct flock f = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = kept[i].at, .l_len = kept[i].len};
@@ -99,7 +105,10 @@ static bool hold(struct guarded *g, const char *where)
 	return true;
 }
 
-/* A lock vanishes when a descriptor is closed, and every close of these files is an event. */
+/*
+ * Locks are dropped when a descriptor is closed, and each close of these files causes an inotify
+ * event.
+ */
 static int watch_closes(const struct guarded *g)
 {
 	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -118,7 +127,7 @@ static void send_message(const char *message)
 	(void)!send(GUARD_SOCKET, message, strlen(message), MSG_NOSIGNAL);
 }
 
-/* Returns when the daemon has ended. */
+/* Returns when the daemon has ended. Reports a loss once. */
 static void watch_locks(const struct guarded *g, int watch)
 {
 	struct pollfd p[] = {{.fd = GUARD_SOCKET, .events = POLLIN}, {.fd = watch, .events = POLLIN}};
@@ -152,7 +161,7 @@ int lock_guard_main(void)
 	n = recv(GUARD_SOCKET, where, sizeof(where) - 1, 0);
 	if (n <= 0 || getppid() != g.daemon)
 		return EXIT_SUCCESS; /* the daemon ended before the store was open */
-	if (!hold(&g, where)) {
+	if (!take_locks(&g, where)) {
 		AUTO_TEXT why = xprintf("%c%d", GUARD_FAILED, errno);
 
 		send_message(why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The locks of SQLite's shared index, as the kernel lists them. */
+/* Reads /proc/locks to identify the process that holds the write lock. */
 #include "store/backend/lock_holder.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #define LOCKS_MAX (4 << 20) /* bytes of /proc/locks */
-#define BYTE_WRITE 120      /* of the index: held by whoever writes ... */
-#define BYTE_ALIVE 128      /* ... and by everyone who has it open (sqlite.org/walformat.html) */
+/* Bytes of the '-shm' file that SQLite locks (sqlite.org/walformat.html). */
+#define BYTE_WRITE 120      /* by the writer */
+#define BYTE_ALIVE 128      /* by each process that has the store open */
 
 static bool stat_index(const char *where, struct stat *ret)
 {
@@ -27,7 +28,9 @@ static bool stat_index(const char *where, struct stat *ret)
 	return !strstr(where, "://") && stat(index, ret) == 0;
 }
 
-/* One line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120"; the end may be EOF. */
+/*
+ * One line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4711 fe:01:1234 120 120"; the end may be EOF.
+ */
 static bool line_holds(const char *line, ino_t inode, pid_t *ret)
 {
 	char kind[16], mode[16], end[24];
@@ -64,12 +67,12 @@ static bool read_process(struct lock_holder *h)
 
 	if (io_read_file(path, &text, 4096) < 0 || !text.data)
 		return false;
-	after = strrchr(text.data, ')'); /* the name may have anything in it */
+	after = strrchr(text.data, ')'); /* the name may contain any character, also ')' */
 	return after && sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
 				&h->state, &h->started) == 2;
 }
 
-/* An upgrade may have replaced the program that it runs. */
+/* The program may have been replaced by an upgrade, which appends " (deleted)" to the link. */
 static bool same_program(pid_t pid)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/exe", pid);
@@ -83,7 +86,10 @@ static bool same_program(pid_t pid)
 	return strcmp(theirs, mine) == 0;
 }
 
-/* The list of locks names an inode, of whatever file system: its descriptors tell whether it is this one. */
+/*
+ * /proc/locks identifies a file by inode number, which other file systems may use too, so the open
+ * descriptors are compared.
+ */
 static bool has_open(pid_t pid, const struct stat *index)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/fd", pid);
@@ -136,7 +142,7 @@ bool lock_holder_kill(const char *where, const struct lock_holder *h)
 	AUTO_FD process = (int)syscall(SYS_pidfd_open, h->pid, 0);
 	struct lock_holder now;
 
-	/* looked at again with the process in hand: its number cannot become another's meanwhile */
+	/* checked again with the pidfd open, so that the pid cannot be reused meanwhile */
 	return process >= 0 && lock_holder_find(where, &now) && now.pid == h->pid && now.started == h->started && now.ours &&
 	       now.state == 'T' && syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0) == 0;
 }

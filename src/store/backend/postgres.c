@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PostgreSQL engine: one session, every wait bounded, a lost connection told from a lost commit. */
+/* PostgreSQL backend: statements, transactions and pipelining, with a timeout for every wait. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -13,32 +13,35 @@
 #include <string.h>
 #include <time.h>
 
-#define SLICE_MS 250   /* so often it is looked whether anybody still waits */
+#define SLICE_MS 250 /* interval at which a wait checks leave_by */
 
-static struct db_postgres *of(struct db *db)
+static struct db_postgres *pg_db(struct db *db)
 {
 	return (struct db_postgres *)db;
 }
 
 /* ---- errors ---- */
 
-/* Classes (two characters) and codes (five) that mean something to us; the first that fits. */
+/*
+ * SQLSTATE classes (two characters) and codes (five) with their error kinds; the first match
+ * counts.
+ */
 static const struct {
 	const char *state;
 	enum err_kind kind;
 } meanings[] = {
 	{"08", ERR_UNREACHABLE},
-	{"57P", ERR_UNREACHABLE},   /* shutdown, crash, cannot connect now, idle too long */
-	{"25P03", ERR_UNREACHABLE}, /* idle in transaction too long: the session is gone */
+	{"57P", ERR_UNREACHABLE},   /* shutdown, crash, cannot connect now, idle timeout */
+	{"25P03", ERR_UNREACHABLE}, /* idle in transaction timeout: the server has ended the session */
 	{"40003", ERR_UNREACHABLE},
 	{"40", ERR_BUSY},           /* deadlock, serialisation */
 	{"55P03", ERR_BUSY},        /* lock timeout */
 	{"57014", ERR_BUSY},        /* statement timeout */
 	{"53100", ERR_FULL},
 	{"53", ERR_BUSY},           /* too many connections, out of memory */
-	{"25006", ERR_BUSY},        /* read-only: a standby, or on its way there */
+	{"25006", ERR_BUSY},        /* read-only: a standby, or a server that becomes one */
 	{"54", ERR_TOO_LARGE},
-	{"58", ERR_UNREACHABLE},    /* the server's own disk fails: it will restart */
+	{"58", ERR_UNREACHABLE},    /* I/O error of the server: it will restart */
 	{"XX", ERR_REFUSED},        /* damaged data */
 };
 
@@ -50,7 +53,7 @@ static enum err_kind sqlstate_kind(const char *sqlstate)
 	return ERR_INTERNAL;
 }
 
-/* The first line of what libpq says, without its line end. */
+/* The length of the first line of a libpq message. */
 static int line_length(const char *s)
 {
 	return (int)strcspn(s, "\n");
@@ -69,7 +72,7 @@ bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, s
 	return err_set(e, kind, "store at PostgreSQL: %s: %.*s", what, line_length(why), why);
 }
 
-/* ---- a request and its answer, never waiting for ever ---- */
+/* ---- requests and replies, with timeouts ---- */
 
 bool postgres_wait(struct db_postgres *d, short events, usec_t deadline)
 {
@@ -90,7 +93,7 @@ bool postgres_wait(struct db_postgres *d, short events, usec_t deadline)
 	}
 }
 
-/* When whoever has not answered is gone. */
+/* The time at which a missing reply makes the connection lost. */
 static usec_t reply_deadline(const struct db_postgres *d)
 {
 	usec_t by = clock_boot(&clock_system) + d->timeouts.answer_ms * USEC_MSEC;
@@ -108,8 +111,11 @@ static bool pg_flush(struct db_postgres *d, usec_t deadline)
 	return r == 0;
 }
 
-/* The last result of what was sent, the first bad one if there is one; NULL: no answer, the session is over. */
-static PGresult *answer(struct db_postgres *d)
+/*
+ * The first failed result of the request, else the last one. NULL: no reply within the timeout; the
+ * session is closed.
+ */
+static PGresult *await_result(struct db_postgres *d)
 {
 	usec_t deadline = reply_deadline(d);
 	PGresult *kept = NULL, *r;
@@ -136,21 +142,21 @@ static PGresult *answer(struct db_postgres *d)
 lost:
 	db_wait_mark(&d->db, false);
 	PQclear(kept);
-	PQfinish(STEAL(d->c)); /* a session we no longer understand must not be used again */
+	PQfinish(STEAL(d->c)); /* its state is unknown, so it must not be used again */
 	return NULL;
 }
 
-static bool good(const PGresult *r)
+static bool result_ok(const PGresult *r)
 {
 	return r && (PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK);
 }
 
-/* What was sent, if it was. */
+/* The result of a request; 'sent' is false if it could not be sent. */
 static PGresult *result_or_error(struct db_postgres *d, bool sent, const char *what, struct err *e)
 {
-	PGresult *r = sent ? answer(d) : NULL;
+	PGresult *r = sent ? await_result(d) : NULL;
 
-	if (good(r))
+	if (result_ok(r))
 		return r;
 	postgres_fail(d, r, what, e);
 	PQclear(r);
@@ -167,7 +173,8 @@ PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what,
 	return result_or_error(d, session_usable(d) && PQsendQuery(d->c, sql), what, e);
 }
 
-PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e)
+PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what,
+	struct err *e)
 {
 	return result_or_error(d, session_usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
 }
@@ -191,7 +198,7 @@ static void clear_statement(struct pg_statement *s)
 
 static void pg_close(struct db *db)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 
 	if (!d)
 		return;
@@ -206,7 +213,7 @@ static void pg_close(struct db *db)
 	free(d);
 }
 
-/* The server process that answers us now; false: none does. */
+/* The pid of the server process that serves this session; false: no reply. */
 static bool server_process_read(struct db_postgres *d, char ret[static 24], struct err *e)
 {
 	PGresult *r = postgres_run(d, d->db.sql->texts[TEXT_POSTGRES_PROCESS], "ask for the session", e);
@@ -218,18 +225,20 @@ static bool server_process_read(struct db_postgres *d, char ret[static 24], stru
 }
 
 /*
- * F-6A: behind a pooler that deals out single transactions, another connection gets the server process that ours had a
- * moment ago, or we get another one. Prepared statements, settings and notifications would be anybody's there.
+ * Behind a pooler in transaction mode, a second connection gets the server process of this one, or
+ * this connection gets another process. Prepared statements, session settings and notifications
+ * cannot work there.
  */
 static bool session_is_exclusive(struct db_postgres *d, struct err *e)
 {
 	struct db_postgres beside = {.db = d->db, .where = d->where, .lease = d->lease, .timeouts = d->timeouts};
 	char mine[24], again[24], other[24];
-	bool ok = server_process_read(d, mine, e) && postgres_connect(&beside, e) && server_process_read(&beside, other, e) && server_process_read(d, again, e);
+	bool ok = server_process_read(d, mine, e) && postgres_connect(&beside, e) &&
+		  server_process_read(&beside, other, e) && server_process_read(d, again, e);
 
 	if (ok && (strcmp(mine, other) == 0 || strcmp(mine, again) != 0))
-		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler that deals out single transactions; "
-			"connect to the server itself, or have the pooler keep sessions");
+		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler in transaction mode; "
+			"connect to the server itself, or configure the pooler for session mode");
 	PQfinish(beside.c);
 	return ok;
 }
@@ -244,7 +253,8 @@ static bool pg_open(const struct db_options *o, struct db **ret, struct err *e)
 	d->lease = o->lease;
 	d->timeouts = postgres_timeouts(o->lease);
 	d->statements = xcalloc((size_t)d->db.sql->n_queries, sizeof(*d->statements));
-	if (!postgres_address_check(d->where, e) || !postgres_connect(d, e) || (!o->read_only && !session_is_exclusive(d, e)) || !postgres_migrate(d, e)) {
+	if (!postgres_address_check(d->where, e) || !postgres_connect(d, e) ||
+	    (!o->read_only && !session_is_exclusive(d, e)) || !postgres_migrate(d, e)) {
 		pg_close(&d->db);
 		return false;
 	}
@@ -291,7 +301,7 @@ static bool check_one(struct db_postgres *d, int query, struct err *e)
 
 static bool pg_prepare(struct db *db, struct err *e)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 
 	for (int i = 0; i < db->sql->n_queries; i++) {
 		const struct db_query *q = &db->sql->queries[i];
@@ -307,7 +317,10 @@ static bool pg_prepare(struct db *db, struct err *e)
 	return true;
 }
 
-/* Anew. What was prepared is prepared again when it is needed: all at once is hundreds of ways there and back. */
+/*
+ * Statements are prepared again when they are used first: preparing all at once takes hundreds of
+ * round trips.
+ */
 static bool connect_again(struct db_postgres *d, struct err *e)
 {
 	for (int i = 0; i < d->db.sql->n_queries; i++)
@@ -317,14 +330,15 @@ static bool connect_again(struct db_postgres *d, struct err *e)
 
 static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 	usec_t deadline = clock_boot(&clock_system) + wait_ms * USEC_MSEC, give_up_at = db->give_up_at;
 	bool there;
 
-	db->give_up_at = 0; /* a server that answers slowly is better than none: it would take as long the next time */
+	db->give_up_at = 0; /* a slow connection attempt would take as long the next time */
 	db_wait_mark(db, true);
 	while (!(there = connect_again(d, e)) && clock_boot(&clock_system) < deadline && !db->leave_by)
-		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL); /* not all nodes at once */
+		/* with jitter, so that not all nodes connect at once */
+		nanosleep(&(struct timespec){.tv_nsec = (50 + io_random_upto(100)) * 1000000L}, NULL);
 	db_wait_mark(db, false);
 	db->give_up_at = give_up_at;
 	return there;
@@ -334,13 +348,13 @@ static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 
 static bool pg_begin(struct db *db, bool write, struct err *e)
 {
-	return pg_run_text(of(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
+	return pg_run_text(pg_db(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
 }
 
-/* Once it is sent, no answer means that nobody knows. */
+/* After COMMIT was sent, a missing reply means that the outcome is unknown. */
 static bool pg_commit(struct db *db, struct err *e)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 	bool open = d->c && PQtransactionStatus(d->c) == PQTRANS_INTRANS;
 	PGresult *r = postgres_run(d, db->sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
 	bool committed = r && strcmp(PQcmdStatus(r), "COMMIT") == 0;
@@ -355,7 +369,7 @@ static bool pg_commit(struct db *db, struct err *e)
 
 static void pg_rollback(struct db *db)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 	struct err ignored;
 
 	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE)
@@ -364,24 +378,24 @@ static void pg_rollback(struct db *db)
 
 static bool pg_savepoint(struct db *db, struct err *e)
 {
-	return pg_run_text(of(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
+	return pg_run_text(pg_db(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
 }
 
 static bool pg_release(struct db *db, struct err *e)
 {
-	return pg_run_text(of(db), TEXT_POSTGRES_RELEASE, "release", e);
+	return pg_run_text(pg_db(db), TEXT_POSTGRES_RELEASE, "release", e);
 }
 
 static bool pg_rollback_to(struct db *db, struct err *e)
 {
-	return pg_run_text(of(db), TEXT_POSTGRES_ROLLBACK_TO, "roll back", e);
+	return pg_run_text(pg_db(db), TEXT_POSTGRES_ROLLBACK_TO, "roll back", e);
 }
 
 /* ---- statements ---- */
 
 static void pg_bind_int(struct db *db, int query, int at, int64_t v)
 {
-	struct pg_statement *s = &of(db)->statements[query];
+	struct pg_statement *s = &pg_db(db)->statements[query];
 
 	snprintf(s->numbers[at], sizeof(s->numbers[at]), "%" PRId64, v);
 	s->values[at] = s->numbers[at];
@@ -389,7 +403,7 @@ static void pg_bind_int(struct db *db, int query, int at, int64_t v)
 
 static void pg_bind_text(struct db *db, int query, int at, const char *v)
 {
-	of(db)->statements[query].values[at] = v;
+	pg_db(db)->statements[query].values[at] = v;
 }
 
 static bool execute(struct db_postgres *d, int query, struct err *e)
@@ -404,7 +418,7 @@ static bool execute(struct db_postgres *d, int query, struct err *e)
 	return s->result != NULL;
 }
 
-/* ---- a transaction that is sent as a whole ---- */
+/* ---- a transaction in one round trip (pipeline mode) ---- */
 
 static bool send_statement(struct db_postgres *d, int query)
 {
@@ -425,7 +439,9 @@ static bool send_transaction(struct db_postgres *d, const int *queries, size_t n
 	return ok && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_COMMIT], 0, NULL, NULL, NULL, NULL, 0) && PQpipelineSync(d->c);
 }
 
-/* The next result of what was sent together; between two of them there is an empty one. NULL: no answer. */
+/*
+ * The next result of the pipeline; a NULL separates two results. NULL: no reply within the timeout.
+ */
 static PGresult *pipeline_next(struct db_postgres *d, usec_t deadline)
 {
 	for (int empty = 0; empty < 2; empty++) {
@@ -441,11 +457,11 @@ static PGresult *pipeline_next(struct db_postgres *d, usec_t deadline)
 	return NULL;
 }
 
-/* The next one is good; it is kept in 'ret', or not at all. */
+/* Expects a successful result and stores it in *ret, unless ret is NULL. */
 static bool pipeline_expect(struct db_postgres *d, usec_t deadline, const char *what, PGresult **ret, struct err *e)
 {
 	PGresult *r = pipeline_next(d, deadline);
-	bool ok = good(r) || postgres_fail(d, r, what, e);
+	bool ok = result_ok(r) || postgres_fail(d, r, what, e);
 
 	if (ok && ret)
 		*ret = STEAL(r);
@@ -468,7 +484,7 @@ static bool pipeline_read(struct db_postgres *d, const int *queries, size_t n, u
 	return ok && pipeline_expect(d, deadline, "commit", NULL, e);
 }
 
-/* What comes after a failure, up to the end: then the session can be used again. */
+/* Discards the remaining results up to the sync point; then the session can be used again. */
 static bool end_pipeline(struct db_postgres *d, usec_t deadline)
 {
 	PGresult *r;
@@ -485,7 +501,7 @@ static bool end_pipeline(struct db_postgres *d, usec_t deadline)
 
 static bool pg_transact(struct db *db, const int *queries, size_t n, struct err *e)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 	usec_t deadline = reply_deadline(d);
 	bool ok, whole;
 
@@ -510,7 +526,7 @@ static bool pg_transact(struct db *db, const int *queries, size_t n, struct err 
 
 static enum db_step pg_step(struct db *db, int query, struct err *e)
 {
-	struct db_postgres *d = of(db);
+	struct db_postgres *d = pg_db(db);
 	struct pg_statement *s = &d->statements[query];
 
 	if (!s->result && !execute(d, query, e))
@@ -520,24 +536,24 @@ static enum db_step pg_step(struct db *db, int query, struct err *e)
 
 static int64_t pg_column_int(struct db *db, int query, int at)
 {
-	const struct pg_statement *s = &of(db)->statements[query];
+	const struct pg_statement *s = &pg_db(db)->statements[query];
 
 	return PQgetisnull(s->result, s->row, at) ? 0 : strtoll(PQgetvalue(s->result, s->row, at), NULL, 10);
 }
 
 static const char *pg_column_text(struct db *db, int query, int at)
 {
-	const struct pg_statement *s = &of(db)->statements[query];
+	const struct pg_statement *s = &pg_db(db)->statements[query];
 
 	return PQgetisnull(s->result, s->row, at) ? NULL : PQgetvalue(s->result, s->row, at);
 }
 
 static void pg_reset(struct db *db, int query)
 {
-	clear_statement(&of(db)->statements[query]);
+	clear_statement(&pg_db(db)->statements[query]);
 }
 
-/* The server's disk is its administrator's: nothing is held back there. */
+/* No space is reserved on a database server: its disk is managed by its administrator. */
 static bool pg_reserve_held(struct db *db)
 {
 	(void)db;

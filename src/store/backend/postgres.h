@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the PostgreSQL engine share. */
+/* Data shared by the files of the PostgreSQL backend. */
 #pragma once
 #include "base/clock.h"
 #include "store/backend/db.h"
@@ -8,18 +8,22 @@
 struct pg_statement {
 	PGresult *result;    /* owned; NULL: not executed yet */
 	int row;
-	const char **values; /* owned array; what is bound */
-	char (*numbers)[24]; /* owned array; the numbers among them, as text */
+	const char **values; /* owned array of the bound parameters */
+	char (*numbers)[24]; /* owned array; the text of the integers among them */
 	bool prepared;       /* in this session */
 };
 
-/* How long a session waits, each within the next. */
+/* Timeouts of a session; each one is shorter than the next. */
 struct pg_timeouts {
-	int lock_ms;      /* for what another one holds: by the server */
-	int statement_ms; /* for the whole of it: by the server */
-	int answer_ms;    /* for any sign of the server: whoever is silent so long is gone */
+	int lock_ms;      /* for a lock; enforced by the server */
+	int statement_ms; /* for a statement; enforced by the server */
+	int answer_ms;    /* for any reply of the server; then the connection is given up */
 };
-struct pg_timeouts postgres_timeouts(usec_t lease); /* that is kept there, 0: none. Two answers that do not come leave a third of it */
+/*
+ * For a connection that renews this lease (0: none). Two timeouts for a reply leave a third of the
+ * lease.
+ */
+struct pg_timeouts postgres_timeouts(usec_t lease);
 
 struct db_postgres {
 	struct db db;
@@ -32,11 +36,12 @@ struct db_postgres {
 };
 
 bool postgres_address_check(const char *where, struct err *e);
-bool postgres_connect(struct db_postgres *d, struct err *e); /* anew; session settings made */
-bool postgres_wait(struct db_postgres *d, short events, usec_t deadline); /* false: nothing came */
-PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what, struct err *e);
+bool postgres_connect(struct db_postgres *d, struct err *e); /* a new connection with the settings of a session */
+bool postgres_wait(struct db_postgres *d, short events, usec_t deadline); /* false: timeout */
+PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what,
+	struct err *e);
 PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e); /* NULL: failed */
 bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, struct err *e);
 
-/* Creates the schema or runs what migrations are missing (not when read_only); refuses a newer one. */
+/* Creates the schema or runs the missing migrations, unless read_only. Refuses a newer schema. */
 bool postgres_migrate(struct db_postgres *d, struct err *e);

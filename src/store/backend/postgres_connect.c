@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a session at PostgreSQL is made: the servers of a place in turn, none waited for that is silent. */
+/* Connects to the first reachable PostgreSQL server of a connection string, with timeouts. */
 #include "base/err.h"
 #include "base/text.h"
 #include "store/backend/postgres.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CONNECT_MAX (15 * USEC_SEC) /* for a server that answers each time, if slowly */
+#define CONNECT_MAX (15 * USEC_SEC) /* for the whole connection setup, if the server replies to each step */
 #define OLDEST_SERVER 130000
 
 static int at_most(int ms, usec_t t)
@@ -23,7 +23,9 @@ struct pg_timeouts postgres_timeouts(usec_t lease)
 	return (struct pg_timeouts){.lock_ms = at_most(2000, l / 6), .statement_ms = at_most(5000, l / 4), .answer_ms = at_most(8000, l / 3)};
 }
 
-/* The server's notices say what its errors say again, and would go to stderr past our log. */
+/*
+ * Server notices repeat what the errors say. Without a receiver libpq would print them to stderr.
+ */
 static void drop_notice(void *arg, const PGresult *notice)
 {
 	(void)arg;
@@ -32,7 +34,7 @@ static void drop_notice(void *arg, const PGresult *notice)
 
 /* ---- which servers ---- */
 
-/* One of those that a place names; what is NULL is as the place says. */
+/* One server of a connection string with several hosts. NULL members are taken from the string. */
 struct server {
 	char *host, *hostaddr, *port; /* owned */
 };
@@ -53,7 +55,7 @@ static size_t list_count(const char *list)
 	return n;
 }
 
-/* The n-th of a list; the only one there is stands for all. */
+/* The n-th element of a comma-separated list; a single element applies to all hosts. */
 static char *list_nth(const char *list, size_t n)
 {
 	if (!list || !list[0])
@@ -71,7 +73,10 @@ static const char *conninfo_value(const PQconninfoOption *all, const char *name)
 	return NULL;
 }
 
-/* Of what the place, the environment and the service file come to. */
+/*
+ * The number of servers named by the connection string, the environment and the service file
+ * together.
+ */
 static size_t servers_count(PGconn *c)
 {
 	PQconninfoOption *all = PQconninfo(c);
@@ -91,7 +96,10 @@ static void server_nth(PGconn *c, size_t n, struct server *ret)
 	PQconninfoFree(all);
 }
 
-/* The whole of it may be quoted in why it is none, with the password. */
+/*
+ * libpq may quote the whole connection string with its password in the error message, so the quote
+ * is cut off.
+ */
 bool postgres_address_check(const char *where, struct err *e)
 {
 	char *why = NULL;
@@ -100,7 +108,7 @@ bool postgres_address_check(const char *where, struct err *e)
 	bool sound = all != NULL;
 
 	if (!sound)
-		err_set(e, ERR_INVALID, "the place of the store is no address of a PostgreSQL server: %.*s",
+		err_set(e, ERR_INVALID, "'store' is not a valid PostgreSQL connection string: %.*s",
 			quoted ? (int)(quoted - why) : why ? (int)strcspn(why, "\n") : 0, why ? why : "");
 	PQfreemem(why);
 	PQconninfoFree(all);
@@ -112,7 +120,7 @@ bool postgres_address_check(const char *where, struct err *e)
 static PGconn *connect_start(const struct db_postgres *d, const struct server *s)
 {
 	char silence[16];
-	/* What comes later wins: the place may say otherwise. */
+	/* Later entries win, so that the connection string in dbname overrides the first five. */
 	const char *const names[] = {"keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
 		"fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port", NULL};
 	const char *const values[] = {"3", "2", "3", silence, "jobsched", d->where, "UTF8", s->host, s->hostaddr, s->port, NULL};
@@ -121,7 +129,7 @@ static PGconn *connect_start(const struct db_postgres *d, const struct server *s
 	return PQconnectStartParams(names, values, 1);
 }
 
-/* Each step is an answer, and may take as long as one. */
+/* Each step of the setup has the timeout of a reply. */
 static bool connect_poll(struct db_postgres *d)
 {
 	usec_t end = clock_boot(&clock_system) + CONNECT_MAX;
@@ -149,7 +157,10 @@ static bool connect_finish(struct db_postgres *d, struct err *e)
 	return false;
 }
 
-/* In the order of the place. libpq would go on to the next one by itself, but not from one that takes us in and is silent. */
+/*
+ * Tries the servers in order. libpq does so itself, but hangs on a server that accepts the
+ * connection and never replies.
+ */
 static bool connect_to_any(struct db_postgres *d, struct err *e)
 {
 	PGconn *all = connect_start(d, &(struct server){});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schema at PostgreSQL: made once by whoever is first, then migrated forward. */
+/* Creates and migrates the PostgreSQL schema. */
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/text.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define TRIES 5 /* two nodes may start on an empty database at once */
+#define TRIES 5 /* two nodes may create the schema at the same time */
 
 static bool run_sql(struct db_postgres *d, const char *sql, const char *what, struct err *e)
 {
@@ -20,12 +20,12 @@ static bool run_sql(struct db_postgres *d, const char *sql, const char *what, st
 
 static bool read_version_number(struct db_postgres *d, enum postgres_text text, int *ret, struct err *e)
 {
-	PGresult *r = postgres_run(d, d->db.sql->texts[text], "read the schema's number", e);
+	PGresult *r = postgres_run(d, d->db.sql->texts[text], "read the schema version", e);
 	int64_t n = 0;
 	bool ok = r && PQntuples(r) == 1 && text_parse_int(PQgetvalue(r, 0, 0), 0, 1000000, &n);
 
 	if (r && !ok)
-		err_set(e, ERR_REFUSED, "the store at PostgreSQL has no schema number: schema 'jobsched' belongs to "
+		err_set(e, ERR_REFUSED, "the store at PostgreSQL has no schema version: schema 'jobsched' belongs to "
 			"another program or is damaged; nothing was changed; restore a backup");
 	PQclear(r);
 	*ret = (int)n;
@@ -42,13 +42,13 @@ static bool read_version(struct db_postgres *d, int *ret, struct err *e)
 	    (exists && !read_version_number(d, TEXT_POSTGRES_SCHEMA_VERSION, ret, e)))
 		return false;
 	if (*ret > d->db.sql->n_migrations)
-		return err_set(e, ERR_REFUSED, "the store at PostgreSQL has schema %d, this jobsched knows %d: it was "
-			"written by a newer version; nothing was changed; install that version, or put a backup in "
-			"its place", *ret, d->db.sql->n_migrations);
+		return err_set(e, ERR_REFUSED, "the store at PostgreSQL has schema version %d, this jobsched supports up to %d: it was "
+			"written by a newer version; nothing was changed; "
+			"install that version, or restore a backup", *ret, d->db.sql->n_migrations);
 	return true;
 }
 
-/* One migration, one transaction. A node that was faster leaves us nothing to do. */
+/* Runs one migration in one transaction, unless another node has done it meanwhile. */
 static bool pg_migrate_once(struct db_postgres *d, int number, struct err *e)
 {
 	const struct db_sql *sql = d->db.sql;
@@ -58,7 +58,7 @@ static bool pg_migrate_once(struct db_postgres *d, int number, struct err *e)
 	if (!run_sql(d, sql->texts[TEXT_POSTGRES_BEGIN_WRITE], "begin", e))
 		return false;
 	ok = number == 1 ? run_sql(d, sql->texts[TEXT_POSTGRES_CREATE], "create the schema", e)
-			 : run_sql(d, sql->texts[TEXT_POSTGRES_HOLD_SCHEMA], "hold the schema", e);
+			 : run_sql(d, sql->texts[TEXT_POSTGRES_HOLD_SCHEMA], "lock the schema", e);
 	ok = ok && read_version(d, &version, e);
 	if (ok && version == number - 1)
 		ok = run_sql(d, sql->migrations[number - 1], "migrate", e) && read_version(d, &version, e) &&

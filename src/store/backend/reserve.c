@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reserve file: allocated blocks that nobody writes, given up when the disk is full. */
+/* Allocates and releases the reserve file. */
 #include "store/backend/reserve.h"
 #include "base/auto.h"
 #include "base/text.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#define SLACK_BYTES (RESERVE_BYTES / 2) /* left free beside it, so that it is not given up again at once */
+#define SLACK_BYTES (RESERVE_BYTES / 2) /* must stay free besides, so that the reserve is not released again at once */
 
 static bool reserve_is_complete(const char *path)
 {

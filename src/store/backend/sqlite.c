@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQLite engine: one file, write-ahead log, every commit on disk before it is answered. */
+/*
+ * SQLite backend: statements, transactions and checkpoints of a file in WAL mode; each commit is
+ * synced.
+ */
 #include "store/backend/sqlite.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -16,13 +19,13 @@
 #define BUSY_MS 5000
 #define BUSY_TRIES 2
 #ifdef JOBSCHED_FAILPOINTS
-#define CHECKPOINT_PAGES 200                     /* so that a short test gets there */
+#define CHECKPOINT_PAGES 200                     /* low, so that short tests reach it */
 #else
-#define CHECKPOINT_PAGES 4000                    /* 16 MiB: pages written often are copied back once */
+#define CHECKPOINT_PAGES 4000                    /* 16 MiB: a page that is written often is copied back once */
 #endif
-#define TRUNCATE_PAGES (64 * 1024 * 1024 / 4096) /* ... and with force (F-13) */
+#define TRUNCATE_PAGES (64 * 1024 * 1024 / 4096) /* 64 MiB: then a checkpoint waits for readers */
 
-static struct db_sqlite *of(struct db *db)
+static struct db_sqlite *sqlite_db(struct db *db)
 {
 	return (struct db_sqlite *)db;
 }
@@ -44,7 +47,7 @@ bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e)
 		abort();
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		return err_set(e, ERR_BUSY, "store '%s' is held by another process; try again", d->path);
+		return err_set(e, ERR_BUSY, "store '%s' is locked by another process; try again", d->path);
 	case SQLITE_FULL:
 		return err_set(e, ERR_FULL, "no space left for the store '%s': %s", d->path, what);
 	case SQLITE_TOOBIG:
@@ -99,20 +102,20 @@ static bool open_handle(struct db_sqlite *d, int busy_ms, struct err *e)
 	sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !d->checkpoints, NULL);
 	if (!sq_run_text(d, TEXT_SQLITE_SETUP, "set up", e))
 		return false;
-	/* This hook must come after the setting of wal_autocheckpoint, which would take its place. */
+	/* Setting wal_autocheckpoint replaces the hook, so the hook is installed after it. */
 	sqlite3_wal_hook(d->h, on_commit, d);
 	return true;
 }
 
 static void sq_close(struct db *db)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 
 	if (!d)
 		return;
 	for (int i = 0; d->stmts && i < db->sql->n_queries; i++)
 		sqlite3_finalize(d->stmts[i]);
-	if (d->broken && d->h) /* do not touch a failing device once more */
+	if (d->broken && d->h) /* do not write to a failing device again */
 		sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(d->h);
 	reserve_done(&d->reserve);
@@ -142,11 +145,11 @@ static bool file_inspect(struct db_sqlite *d, const struct db_sql *sql, struct e
 	if (d->read_only)
 		return err_set(e, ERR_NOT_FOUND, "store '%s': there is no such file", d->path);
 	if (access(wal, F_OK) == 0)
-		return sqlite_refuse(d->path, "the file is gone, but its '-wal' is there", e);
+		return sqlite_refuse(d->path, "the file is missing, but its '-wal' file exists", e);
 	return sqlite_create(d->path, sql, e);
 }
 
-/* Before SQLite tries, and says no more than that it cannot open something. */
+/* Checked first, because SQLite's own message does not say more than "unable to open". */
 static bool writable(struct db_sqlite *d, struct err *e)
 {
 	if (d->read_only || access(d->path, W_OK) == 0)
@@ -154,13 +157,13 @@ static bool writable(struct db_sqlite *d, struct err *e)
 	if (errno == EROFS)
 		return err_set(e, ERR_BUSY, "store '%s': the file system is read-only; "
 			"make it writable again, then start", d->path);
-	return sqlite_refuse(d->path, "it may not be written", e);
+	return sqlite_refuse(d->path, "no permission to write it", e);
 }
 
 static bool format_writable(struct db_sqlite *d, struct err *e)
 {
 	return d->read_only || !sqlite3_db_readonly(d->h, "main") ||
-	       sqlite_refuse(d->path, "its format is for reading only", e);
+	       sqlite_refuse(d->path, "SQLite can only read this format", e);
 }
 
 static bool open_checked(struct db_sqlite *d, const struct db_options *o, struct err *e)
@@ -200,7 +203,10 @@ static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 			*ret = &d->db;
 			return true;
 		}
-		/* A full disk has no room even for the shared index: that is what the reserve is for. */
+		/*
+		 * On a full disk not even the shared-memory file can be created: release the
+		 * reserve and try again.
+		 */
 		if (try == 0 && !d->read_only && d->reserve.held && why.kind != ERR_REFUSED &&
 		    (why.kind == ERR_FULL || sqlite3_system_errno(d->h) == ENOSPC)) {
 			reserve_release(&d->reserve);
@@ -209,7 +215,7 @@ static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 		}
 		sq_close(&d->db);
 		if (why.kind == ERR_UNCERTAIN)
-			why.kind = ERR_BUSY; /* nothing was written yet: starting again may help */
+			why.kind = ERR_BUSY; /* nothing was written yet, so a restart may help */
 		*e = why;
 		return false;
 	}
@@ -217,14 +223,14 @@ static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 
 static bool sq_prepare(struct db *db, struct err *e)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 
 	d->stmts = xcalloc((size_t)db->sql->n_queries, sizeof(sqlite3_stmt *));
 	for (int i = 0; i < db->sql->n_queries; i++) {
 		const struct db_query *q = &db->sql->queries[i];
 		int rc = sqlite3_prepare_v3(d->h, q->sql, -1, SQLITE_PREPARE_PERSISTENT, &d->stmts[i], NULL);
 
-		if (rc == SQLITE_ERROR) /* a table or column is not there: the number of the schema lies */
+		if (rc == SQLITE_ERROR) /* a table or column is missing although the schema version is right */
 			return sqlite_refuse(d->path, sqlite3_errmsg(d->h), e);
 		if (rc != SQLITE_OK) {
 			sqlite_fail(d, rc, q->name, e);
@@ -239,7 +245,7 @@ static bool sq_prepare(struct db *db, struct err *e)
 static bool sq_reconnect(struct db *db, int wait_ms, struct err *e)
 {
 	(void)wait_ms;
-	return err_set(e, ERR_INTERNAL, "store '%s': a file is not connected to", of(db)->path);
+	return err_set(e, ERR_INTERNAL, "store '%s': SQLite has no connection to reopen", sqlite_db(db)->path);
 }
 
 /* ---- transactions ---- */
@@ -260,12 +266,12 @@ static bool begin_with_retry(struct db_sqlite *d, bool write, struct err *e)
 
 static bool sq_begin(struct db *db, bool write, struct err *e)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 	bool begun;
 
 	db_assert_owner(db);
 	if (write && d->broken)
-		return err_set(e, ERR_UNCERTAIN, "store '%s' failed before; nothing more is written", d->path);
+		return err_set(e, ERR_UNCERTAIN, "store '%s' had an I/O error; nothing more is written", d->path);
 	db_wait_mark(db, true);
 	begun = begin_with_retry(d, write, e);
 	db_wait_mark(db, false);
@@ -274,13 +280,13 @@ static bool sq_begin(struct db *db, bool write, struct err *e)
 
 static void sq_rollback(struct db *db)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 
 	if (!sqlite3_get_autocommit(d->h))
 		sqlite3_exec(d->h, db->sql->texts[TEXT_SQLITE_ROLLBACK], NULL, NULL, NULL);
 }
 
-/* Copies the log into the file once it is long. The commit before it stands, whatever comes of this. */
+/* Copies the WAL into the file once it is long. A failure does not affect the commit before it. */
 static void checkpoint(struct db_sqlite *d)
 {
 	int mode = d->wal_pages >= TRUNCATE_PAGES ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
@@ -297,10 +303,10 @@ static void checkpoint(struct db_sqlite *d)
 
 static bool sq_commit(struct db *db, struct err *e)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 	bool done;
 
-	db_wait_mark(db, true); /* for the disk */
+	db_wait_mark(db, true); /* waits for the disk */
 	done = sq_run_text(d, TEXT_SQLITE_COMMIT, "commit", e);
 	if (done)
 		checkpoint(d);
@@ -312,42 +318,42 @@ static bool sq_commit(struct db *db, struct err *e)
 
 static bool sq_savepoint(struct db *db, struct err *e)
 {
-	return sq_run_text(of(db), TEXT_SQLITE_SAVEPOINT, "savepoint", e);
+	return sq_run_text(sqlite_db(db), TEXT_SQLITE_SAVEPOINT, "savepoint", e);
 }
 
 static bool sq_release(struct db *db, struct err *e)
 {
-	return sq_run_text(of(db), TEXT_SQLITE_RELEASE, "release", e);
+	return sq_run_text(sqlite_db(db), TEXT_SQLITE_RELEASE, "release", e);
 }
 
 static bool sq_rollback_to(struct db *db, struct err *e)
 {
-	return sq_run_text(of(db), TEXT_SQLITE_ROLLBACK_TO, "roll back", e);
+	return sq_run_text(sqlite_db(db), TEXT_SQLITE_ROLLBACK_TO, "roll back", e);
 }
 
 /* ---- statements ---- */
 
 static void sq_bind_int(struct db *db, int query, int at, int64_t v)
 {
-	if (sqlite3_bind_int64(of(db)->stmts[query], at + 1, v) != SQLITE_OK)
+	if (sqlite3_bind_int64(sqlite_db(db)->stmts[query], at + 1, v) != SQLITE_OK)
 		abort();
 }
 
 static void sq_bind_text(struct db *db, int query, int at, const char *s)
 {
-	int rc = s ? sqlite3_bind_text64(of(db)->stmts[query], at + 1, s, strlen(s), SQLITE_STATIC,
+	int rc = s ? sqlite3_bind_text64(sqlite_db(db)->stmts[query], at + 1, s, strlen(s), SQLITE_STATIC,
 			     SQLITE_UTF8)
-		   : sqlite3_bind_null(of(db)->stmts[query], at + 1);
+		   : sqlite3_bind_null(sqlite_db(db)->stmts[query], at + 1);
 
-	if (rc == SQLITE_TOOBIG) /* then it stays null, which no set accepts */
-		sqlite3_bind_null(of(db)->stmts[query], at + 1);
+	if (rc == SQLITE_TOOBIG) /* stays null, which given() rejects */
+		sqlite3_bind_null(sqlite_db(db)->stmts[query], at + 1);
 	else if (rc != SQLITE_OK)
 		abort();
 }
 
 static enum db_step sq_step(struct db *db, int query, struct err *e)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 	int rc = sqlite3_step(d->stmts[query]);
 
 	if (rc == SQLITE_ROW)
@@ -360,35 +366,35 @@ static enum db_step sq_step(struct db *db, int query, struct err *e)
 
 static int64_t sq_column_int(struct db *db, int query, int at)
 {
-	return sqlite3_column_int64(of(db)->stmts[query], at);
+	return sqlite3_column_int64(sqlite_db(db)->stmts[query], at);
 }
 
 static const char *sq_column_text(struct db *db, int query, int at)
 {
-	return (const char *)sqlite3_column_text(of(db)->stmts[query], at);
+	return (const char *)sqlite3_column_text(sqlite_db(db)->stmts[query], at);
 }
 
 static void sq_reset(struct db *db, int query)
 {
-	sqlite3_reset(of(db)->stmts[query]);
-	sqlite3_clear_bindings(of(db)->stmts[query]);
+	sqlite3_reset(sqlite_db(db)->stmts[query]);
+	sqlite3_clear_bindings(sqlite_db(db)->stmts[query]);
 }
 
 static bool sq_reserve_held(struct db *db)
 {
-	return reserve_take(&of(db)->reserve);
+	return reserve_take(&sqlite_db(db)->reserve);
 }
 
 static void sq_reserve_release(struct db *db)
 {
-	reserve_release(&of(db)->reserve);
+	reserve_release(&sqlite_db(db)->reserve);
 }
 
 /* ---- the whole file ---- */
 
 static bool sq_backup(struct db *db, const char *path, struct err *e)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 	int rc = sqlite_copy(d->h, db->sql, path);
 
 	return rc == SQLITE_OK || sqlite_fail(d, rc, "back up", e);
@@ -396,7 +402,7 @@ static bool sq_backup(struct db *db, const char *path, struct err *e)
 
 static void sq_set_checkpoints(struct db *db, bool on)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 
 	if (d->checkpoints == on)
 		return;
@@ -415,7 +421,7 @@ static int on_problem(void *arg, int n, char **values, char **names)
 
 static bool sq_check(struct db *db, struct strv *ret, struct err *e)
 {
-	struct db_sqlite *d = of(db);
+	struct db_sqlite *d = sqlite_db(db);
 	int rc = sqlite3_exec(d->h, db->sql->texts[TEXT_SQLITE_INTEGRITY_CHECK], on_problem, ret, NULL);
 
 	if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB) {

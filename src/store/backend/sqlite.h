@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the SQLite engine share. */
+/* Data shared by the files of the SQLite backend. */
 #pragma once
 #include "store/backend/db.h"
 #include "store/backend/reserve.h"
@@ -10,37 +10,42 @@ struct db_sqlite {
 	sqlite3 *h;           /* owned */
 	sqlite3_stmt **stmts; /* owned, one per query */
 	char *path;           /* owned */
+	const struct clock *clock; /* borrowed; for lease_clock() */
 	bool read_only, checkpoints;
 	bool broken;          /* the device failed: nothing is written any more */
-	int wal_pages;        /* in the write-ahead log after the last commit */
+	int wal_pages;        /* size of the WAL after the last commit */
 	struct reserve reserve;
-	const struct clock *clock; /* borrowed; of leases */
 };
 
-/* Sets e from a result code and remembers a failed device. Returns false. */
+/* Sets e from a result code. Sets 'broken' if the device failed. Returns false. */
 bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
 
-/* Gives the handle the functions that the statements use: given(:set), which makes rows, and lease_clock(). */
-int sqlite_add_given(sqlite3 *h, const struct db_sql *sql, const struct clock *clock /* of leases; borrowed */);
+/* Registers the SQL functions that the statements use: given(:set) and lease_clock(). */
+int sqlite_add_given(sqlite3 *h, const struct db_sql *sql, const struct clock *clock /* borrowed */);
 
-/* Refuses what is not a sound store of ours, and leaves every byte and name beside it as it was. */
+/* Refuses a file that is not an intact store. Changes neither the file nor its directory. */
 bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e);
 
-/* Makes a new store under another name and moves it into place: it is there whole or not at all. */
+/*
+ * Creates a new store under a temporary name and renames it, so that no incomplete store is ever
+ * visible.
+ */
 bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e);
 
-/* Runs what migrations are missing, each in one transaction; refuses a newer schema. */
+/* Runs the missing migrations, each in its own transaction. Refuses a newer schema. */
 bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e);
 bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql, int *ret, struct err *e);
 
-/* The whole store into a new file, durable when it returns. A result code. */
+/* Copies the store into a new file and syncs it. Returns a result code. */
 int sqlite_copy(sqlite3 *h, const struct db_sql *sql, const char *path);
-void sqlite_remove(const char *path); /* the file and what SQLite has beside it */
-/* While this file is there, a restore was begun and not finished. Caller frees. */
+void sqlite_remove(const char *path); /* with the files that SQLite keeps beside it */
+/* The name of the file that exists while a restore is incomplete. Caller frees. */
 char *sqlite_restore_mark(const char *path);
 
 /* Whether a prepared statement has the parameters and columns that the .sql file declares. */
 bool sqlite_check_shape(const struct db_query *q, sqlite3_stmt *s, struct err *e);
 
-/* "store 'path': why"; and where help is. Returns false with ERR_REFUSED. */
+/*
+ * Sets ERR_REFUSED: "store 'path' cannot be used: why", and how to restore a backup. Returns false.
+ */
 bool sqlite_refuse(const char *path, const char *why, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQLite file before it is used: inspected without a trace, created whole, migrated forward. */
+/* Inspects, creates and migrates the SQLite file. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -17,15 +17,15 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID "1785684595" /* 'jobs' in ASCII; sqlite.sql writes it */
-#define QUICK_CHECK_TIME (500 * USEC_MSEC) /* a start may not take longer because the store is big */
+#define QUICK_CHECK_TIME (500 * USEC_MSEC) /* limits the start-up time of a large store */
 
 bool sqlite_refuse(const char *path, const char *why, struct err *e)
 {
 	return err_set(e, ERR_REFUSED, "store '%s' cannot be used: %s; nothing was changed; "
-		"a backup is put in its place by 'jobctl db restore FILE'", path, why);
+		"restore a backup with 'jobctl db restore FILE'", path, why);
 }
 
-/* The first column of the first row, or NULL; rc says why. Caller frees. */
+/* The first column of the first row; NULL: see *rc. Caller frees. */
 static char *one_value(sqlite3 *h, const char *sql, int *rc)
 {
 	sqlite3_stmt *s = NULL;
@@ -40,7 +40,9 @@ static char *one_value(sqlite3 *h, const char *sql, int *rc)
 	return value;
 }
 
-/* What keeps a file from being read at this moment, as against what is wrong with its content. */
+/*
+ * Distinguishes temporary failures (busy, full, I/O error) from a damaged file, which is refused.
+ */
 static bool fail_open(sqlite3 *h, int rc, const char *path, struct err *e)
 {
 	switch (rc & 0xff) {
@@ -48,7 +50,7 @@ static bool fail_open(sqlite3 *h, int rc, const char *path, struct err *e)
 		abort();
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		return err_set(e, ERR_BUSY, "store '%s' is held by another process; try again", path);
+		return err_set(e, ERR_BUSY, "store '%s' is locked by another process; try again", path);
 	case SQLITE_FULL:
 		return err_set(e, ERR_FULL, "no space left for the store '%s'", path);
 	case SQLITE_IOERR:
@@ -74,11 +76,11 @@ bool sqlite_check_schema(sqlite3 *h, const char *path, const struct db_sql *sql,
 	if (!version)
 		return fail_open(h, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, path, e);
 	if (!text_parse_int(version, 1, 1000000, &n))
-		return sqlite_refuse(path, "its schema has no number", e);
+		return sqlite_refuse(path, "its schema version is missing or invalid", e);
 	if (n > sql->n_migrations)
-		return err_set(e, ERR_REFUSED, "store '%s' has schema %lld, this jobsched knows %d: it was "
-			"written by a newer version; nothing was changed; install that version, or go back to the "
-			"copy made before it with 'jobctl db restore %s.schema%d'", path, (long long)n,
+		return err_set(e, ERR_REFUSED, "store '%s' has schema version %lld, this jobsched supports up to %d: it was "
+			"written by a newer version; nothing was changed; install that version, or restore the copy that "
+			"was made before with 'jobctl db restore %s.schema%d'", path, (long long)n,
 			sql->n_migrations, path, sql->n_migrations);
 	*ret = (int)n;
 	return true;
@@ -131,7 +133,10 @@ int sqlite_copy(sqlite3 *h, const struct db_sql *sql, const char *path)
 	return fd >= 0 && fsync(fd) == 0 ? SQLITE_OK : SQLITE_IOERR_FSYNC;
 }
 
-/* What an older program would need to go back to; kept until somebody removes it (F-31). */
+/*
+ * Keeps a copy for a downgrade, because older versions refuse a newer schema. The copy is never
+ * deleted.
+ */
 static bool keep_copy(sqlite3 *h, const char *path, const struct db_sql *sql, int version, struct err *e)
 {
 	AUTO_TEXT copy = xprintf("%s.schema%d", path, version);
@@ -147,8 +152,8 @@ static bool keep_copy(sqlite3 *h, const char *path, const struct db_sql *sql, in
 		return true;
 	sqlite_remove(temp);
 	fail_open(h, rc == SQLITE_OK ? SQLITE_IOERR : rc, path, &why);
-	return err_set(e, why.kind == ERR_FULL ? ERR_FULL : ERR_BUSY, "store '%s' has schema %d and must be migrated, but could not "
-		"be copied to '%s' first; nothing was changed; make room there, then start again", path, version, copy);
+	return err_set(e, why.kind == ERR_FULL ? ERR_FULL : ERR_BUSY, "store '%s' has schema version %d and must be migrated, but could not "
+		"be copied to '%s' before; nothing was changed; free some space there, then start again", path, version, copy);
 }
 
 bool sqlite_migrate(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e)
@@ -204,12 +209,15 @@ char *sqlite_restore_mark(const char *path)
 	return xprintf("%s.restoring", path);
 }
 
-/* Another process may have made the store meanwhile: EEXIST. A rename leaves no second name behind if the daemon is killed here. */
+/*
+ * EEXIST: another process has created the store meanwhile. Unlike link(), rename leaves no second
+ * name if the daemon is killed here.
+ */
 static bool name_new(const char *temp, const char *path)
 {
 	if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
 		return true;
-	return errno == EINVAL && link(temp, path) == 0; /* a file system without that flag */
+	return errno == EINVAL && link(temp, path) == 0; /* the file system does not support the flag */
 }
 
 bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
@@ -221,21 +229,21 @@ bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
 	bool ok;
 
 	if (access(restoring, F_OK) == 0)
-		return err_set(e, ERR_REFUSED, "store '%s': a restore was begun and not finished; nothing was changed; "
-			"type 'jobctl db restore FILE' again", path);
+		return err_set(e, ERR_REFUSED, "store '%s': a restore was started and not completed; nothing was changed; "
+			"run 'jobctl db restore FILE' again", path);
 	io_random_id(id);
 	temp = xprintf("%s.%.8s.new", path, id);
 	fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == ENOENT)
-		return err_set(e, ERR_REFUSED, "store '%s': its directory does not exist; make it, or set 'store'",
+		return err_set(e, ERR_REFUSED, "store '%s': its directory does not exist; create it, or set 'store'",
 			path);
 	if (fd < 0 && (errno == EACCES || errno == EPERM))
-		return err_set(e, ERR_REFUSED, "store '%s': its directory may not be written", path);
+		return err_set(e, ERR_REFUSED, "store '%s': no permission to write to its directory", path);
 	if (fd < 0 && errno == EROFS)
 		return err_set(e, ERR_BUSY, "store '%s': the file system is read-only", path);
 	if (fd < 0)
 		return err_errno(e, errno, "store '%s'", path);
-	close(STEAL_FD(fd)); /* before SQLite has it: closing it later would drop SQLite's locks */
+	close(STEAL_FD(fd)); /* before SQLite opens it: closing it later would drop SQLite's locks */
 	ok = fill_new(temp, sql, e);
 	if (ok && !name_new(temp, path) && errno != EEXIST)
 		ok = err_errno(e, errno, "store '%s'", path);
@@ -260,7 +268,7 @@ static bool quick_check(sqlite3 *h, const char *path, const struct db_sql *sql, 
 	verdict = one_value(h, sql->texts[TEXT_SQLITE_QUICK_CHECK], &rc);
 	sqlite3_progress_handler(h, 0, NULL, NULL);
 	if ((rc & 0xff) == SQLITE_INTERRUPT)
-		return true; /* sound as far as the time allowed */
+		return true; /* no damage found within the time limit */
 	if (!verdict)
 		return fail_open(h, rc, path, e);
 	return strcmp(verdict, "ok") == 0 || sqlite_refuse(path, verdict, e);
@@ -279,7 +287,7 @@ bool sqlite_check_shape(const struct db_query *q, sqlite3_stmt *s, struct err *e
 	return true;
 }
 
-/* Whether our statements fit its tables: damage there is found by no check of pages. */
+/* Prepares all statements: a damaged schema is not found by checking pages. */
 static bool check_tables(sqlite3 *h, const char *path, const struct db_sql *sql, int version, struct err *e)
 {
 	for (int i = 0; version == sql->n_migrations && i < sql->n_queries; i++) {
@@ -312,9 +320,10 @@ static char *immutable_uri(const char *path)
 }
 
 /*
- * Without a log the file is complete and read as immutable. With one, the log is read too: in exclusive mode its
- * index lives in memory, and without a checkpoint on close nothing is written. Held by a peer, or by another
- * connection of ours, it has a log and is in good hands.
+ * Without a WAL the file is complete and opened as immutable. With a WAL it is opened in exclusive
+ * mode, in which the index of the WAL is kept in memory; without a checkpoint on close nothing is
+ * written. ERR_BUSY with a WAL means that another process or connection is using the store, so it
+ * is not checked.
  */
 bool sqlite_inspect(const char *path, const struct db_sql *sql, struct err *e)
 {

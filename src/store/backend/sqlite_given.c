@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* given(:set), a table-valued function: the rows of our own JSON sets, each read once from left to right. */
-/* The json functions of SQLite look every member up anew, which took most of the time of a batch. */
+/*
+ * SQLite table-valued function given(:set) over the JSON sets of the store. It parses a set once
+ * from left to right; SQLite's own JSON functions search each member again, which took most of the
+ * time of a batch.
+ */
 #include "base/clock.h"
 #include "base/text.h"
 #include "store/backend/sqlite.h"
@@ -11,10 +14,13 @@
 #define COLUMNS_MAX 96
 #define MEMBERS_MAX 32
 
-/* The columns are the names that a set's members may have, as sqlite.sql declares them; then the set itself. */
+/*
+ * The columns are the possible members of a set, as declared in sqlite.sql, and last the set
+ * itself.
+ */
 struct given_table {
 	sqlite3_vtab base;
-	char *names; /* owned: the declaration, cut into words */
+	char *names; /* owned: the declaration, split into words */
 	const char *name[COLUMNS_MAX];
 	int columns;
 };
@@ -22,17 +28,17 @@ struct given_table {
 struct given_value {
 	enum { NOTHING, NUMBER, TEXT } type;
 	int64_t number;
-	const char *text; /* in the set's copy */
+	const char *text; /* points into the copy of the set */
 	size_t len;
 };
 
 struct given_cursor {
 	sqlite3_vtab_cursor base;
 	char *set;  /* owned copy; texts are unescaped in place */
-	char *at;   /* what is not read yet */
+	char *at;   /* the rest that is not parsed yet */
 	int64_t row;
 	bool end;
-	int order[MEMBERS_MAX]; /* the columns of the row before: the next one usually has the same */
+	int order[MEMBERS_MAX]; /* columns of the previous row; the next row usually has the same */
 	struct given_value values[COLUMNS_MAX];
 };
 
@@ -44,7 +50,7 @@ static void cut_names(struct given_table *t, const char *declaration)
 	for (char *word = strtok_r(t->names, " ,\n\t)", &save); word && t->columns < COLUMNS_MAX;
 		word = strtok_r(NULL, " ,\n\t)", &save))
 		t->name[t->columns++] = word;
-	t->columns -= 2; /* the set's own column and the word HIDDEN */
+	t->columns -= 2; /* the column of the set and the word HIDDEN */
 }
 
 static int given_disconnect(sqlite3_vtab *base)
@@ -71,7 +77,7 @@ static int given_connect(sqlite3 *h, void *declaration, int argc, const char *co
 	return SQLITE_OK;
 }
 
-/* Only a walk over the whole set, and always as the outer loop: a set is small beside the tables. */
+/* Only a full scan, always as the outer loop: a set is small compared with the tables. */
 static int given_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	const struct given_table *t = (const struct given_table *)base;
@@ -106,9 +112,9 @@ static int given_close(sqlite3_vtab_cursor *base)
 	return SQLITE_OK;
 }
 
-/* ---- reading what set.c writes: [{"a":1,"b":"x","c":null},...] without blanks ---- */
+/* ---- parser for the output of set.c: [{"a":1,"b":"x","c":null},...] without blanks ---- */
 
-static bool take(struct given_cursor *c, const char *token)
+static bool skip_token(struct given_cursor *c, const char *token)
 {
 	size_t len = strlen(token);
 
@@ -118,7 +124,7 @@ static bool take(struct given_cursor *c, const char *token)
 	return true;
 }
 
-/* A text after its opening quote; what was escaped is put in its place. */
+/* A string after its opening quote; it is unescaped in place. */
 static bool text_value_read(struct given_cursor *c, struct given_value *v)
 {
 	char *from = c->at, *to;
@@ -133,7 +139,7 @@ static bool text_value_read(struct given_cursor *c, struct given_value *v)
 		if (*from != '\\') {
 			*to++ = *from++;
 		} else if (from[1] != 'u') {
-			*to++ = from[1]; /* only quote and backslash are written so */
+			*to++ = from[1]; /* set.c escapes only quote and backslash this way */
 			from += 2;
 		} else {
 			if (strncmp(from, "\\u00", 4) != 0 || strlen(from) < 6)
@@ -148,13 +154,13 @@ static bool text_value_read(struct given_cursor *c, struct given_value *v)
 	return true;
 }
 
-static bool take_value(struct given_cursor *c, struct given_value *v)
+static bool value_read(struct given_cursor *c, struct given_value *v)
 {
 	char *end;
 
-	if (take(c, "\""))
+	if (skip_token(c, "\""))
 		return text_value_read(c, v);
-	if (take(c, "null"))
+	if (skip_token(c, "null"))
 		return true;
 	v->number = strtoll(c->at, &end, 10);
 	v->type = NUMBER;
@@ -185,7 +191,7 @@ static bool member_read(struct given_cursor *c, int member)
 		return false;
 	c->order[member] = column;
 	c->at += len + 2;
-	return take(c, ":") && take_value(c, &c->values[column]);
+	return skip_token(c, ":") && value_read(c, &c->values[column]);
 }
 
 static bool given_row_read(struct given_cursor *c)
@@ -193,13 +199,13 @@ static bool given_row_read(struct given_cursor *c)
 	int member = 0;
 
 	memset(c->values, 0, sizeof(c->values));
-	if (!take(c, "{"))
+	if (!skip_token(c, "{"))
 		return false;
 	do {
 		if (!member_read(c, member++))
 			return false;
-	} while (take(c, ","));
-	return take(c, "}");
+	} while (skip_token(c, ","));
+	return skip_token(c, "}");
 }
 
 static int given_next(sqlite3_vtab_cursor *base)
@@ -207,10 +213,10 @@ static int given_next(sqlite3_vtab_cursor *base)
 	struct given_cursor *c = (struct given_cursor *)base;
 
 	c->row++;
-	c->end = take(c, "]");
+	c->end = skip_token(c, "]");
 	if (c->end)
 		return SQLITE_OK;
-	return (c->row == 0 || take(c, ",")) && given_row_read(c) ? SQLITE_OK : SQLITE_MISMATCH;
+	return (c->row == 0 || skip_token(c, ",")) && given_row_read(c) ? SQLITE_OK : SQLITE_MISMATCH;
 }
 
 static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, int argc, sqlite3_value **argv)
@@ -225,7 +231,7 @@ static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, 
 	free(c->set);
 	c->at = c->set = xstrdup(set);
 	c->row = -1;
-	return take(c, "[") ? given_next(base) : SQLITE_MISMATCH;
+	return skip_token(c, "[") ? given_next(base) : SQLITE_MISMATCH;
 }
 
 static int given_eof(sqlite3_vtab_cursor *base)
@@ -252,7 +258,10 @@ static int given_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 	return SQLITE_OK;
 }
 
-/* Leases use the time since boot, which never steps: all nodes that share a SQLite file are on one host. */
+/*
+ * Leases use the time since boot, which never steps: all nodes that share a SQLite file are on one
+ * host.
+ */
 static void lease_clock(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
 	(void)argc;

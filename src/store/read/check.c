@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies the store, looks whether it is sound, and makes a copied one fit for a new life. */
+/* Checks the counters and the integrity of the store. */
 #include "base/text.h"
 #include "store/read/check.h"
 #include "store/store_private.h"
 #include <inttypes.h>
 
-/* What is kept as a count, and the statement that counts it. */
+/* The counters, and the statements that recompute them. */
 static const struct {
 	enum count_what what;
 	int query;
@@ -26,7 +26,7 @@ bool backup_create(struct store *s, const char *path, struct err *e)
 	return s->db->ops->backup(s->db, path, e);
 }
 
-/* Differences between what was counted and what is kept, gathered as changes that would make them equal. */
+/* Collects the rows of a statement as counter changes; the stored counters are subtracted. */
 static bool count_differences(struct store *s, int query, bool kept_ones, enum count_what what, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, query, e);

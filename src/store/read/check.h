@@ -8,7 +8,10 @@ struct err;
 struct store;
 struct strv;
 
-/* A copy in a new file, as of one moment, while others go on. ERR_INVALID: the engine has tools of its own for that. */
+/*
+ * A copy in a new file, as of one moment, while others go on. ERR_INVALID: the engine has tools of
+ * its own for that.
+ */
 bool backup_create(struct store *s, const char *path, struct err *e);
 /* Everything is looked at, so it may take long; one line for each thing that is wrong. */
 bool check_store(struct store *s, struct strv *ret_problems, struct err *e);
@@ -20,7 +23,8 @@ struct restore_options {
 	usec_t now;
 };
 /*
- * With no daemon on the store: puts the backup in its place and keeps what was there beside it (*ret_kept, caller frees;
- * NULL: nothing was). What went on when the backup was made is lost: it is not run again.
+ * With no daemon on the store: puts the backup in its place and keeps what was there beside it
+ * (*ret_kept, caller frees; NULL: nothing was). What went on when the backup was made is lost: it
+ * is not run again.
  */
 bool restore_store(const struct restore_options *o, char **ret_kept, struct err *e);

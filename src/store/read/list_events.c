@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of the audit trail, in either direction: one index per filter, several jobs merged, a bounded number examined. */
+/*
+ * Reads pages of the audit trail by filter, in either direction, examining a bounded number of
+ * events.
+ */
 #include "base/text.h"
 #include "store/store_private.h"
 
-#define EXAMINE_MAX 20000  /* events looked at for one page; then it is given out short, with a cursor */
+#define EXAMINE_MAX 20000  /* events read for one page; then the page is returned short, with a cursor */
 #define CHUNK 64
-#define CLOCK_SLACK (60 * USEC_MIN) /* numbers grow with time but where the clock was set back, up to this */
+#define CLOCK_SLACK (60 * USEC_MIN) /* numbers follow time except after the clock was set back by up to this */
 
-/* One walk along an index. */
+/* A scan of one index. */
 struct source {
 	int query;
-	int64_t key;             /* job or owner; not used for all */
-	int64_t from;            /* numbers beyond this are next */
-	struct event *row[CHUNK]; /* owned from 'at' on */
+	int64_t key;             /* job or owner; unused without a filter */
+	int64_t from;            /* the next rows have numbers beyond this */
+	struct event *row[CHUNK]; /* owned, from 'at' on */
 	size_t n, at;
 	bool end;
 };
@@ -22,7 +25,7 @@ struct walk {
 	struct source *sources; /* owned */
 	size_t n;
 	size_t examined;
-	int64_t last;           /* the newest number looked at in this direction */
+	int64_t last;           /* the last number read in this direction */
 };
 
 static void walk_done(struct walk *w)
@@ -63,7 +66,7 @@ static struct event *row_event(struct query *q)
 	ev->who = query_get_copy(q);
 	ev->origin = query_get_copy(q);
 	if (!event_what_parse(query_get_text(q), &ev->what))
-		ev->what = EVENT_NONE; /* a newer version's word */
+		ev->what = EVENT_NONE; /* written by a newer version */
 	ev->object = query_get_copy(q);
 	ev->job = query_get_int(q);
 	ev->run = query_get_int(q);
@@ -91,8 +94,8 @@ static bool fill_event_source(struct store *s, const struct event_filter *f, str
 	return !q.failed;
 }
 
-/* The next event of all sources; NULL: there is none. */
-static bool next(struct store *s, struct walk *w, struct event **ret, struct err *e)
+/* The next event of all sources; *ret NULL: none. */
+static bool next_event(struct store *s, struct walk *w, struct event **ret, struct err *e)
 {
 	struct source *best = NULL;
 
@@ -118,7 +121,7 @@ static bool event_matches(const struct event_filter *f, const struct event *ev)
 	       (!f->run || ev->run == f->run) && ev->at >= f->since && (!f->until || ev->at < f->until);
 }
 
-/* Nothing that follows can be inside the time asked for. */
+/* No later event of the scan can be inside the time range. */
 static bool is_past(const struct event_filter *f, const struct event *ev)
 {
 	if (f->ascending)
@@ -131,7 +134,7 @@ static bool collect_events(struct store *s, struct walk *w, struct event_list *r
 	while (w->examined++ < EXAMINE_MAX) {
 		AUTO(event) *ev = NULL;
 
-		if (!next(s, w, &ev, e))
+		if (!next_event(s, w, &ev, e))
 			return false;
 		if (!ev)
 			return true;
@@ -152,9 +155,9 @@ static bool collect_events(struct store *s, struct walk *w, struct event_list *r
 	return true;
 }
 
-/* ---- where a time is ---- */
+/* ---- finding the number for a time ---- */
 
-/* The first event at or below a number. id 0: none. */
+/* The event with the highest number up to 'id'; *ret_id 0: none. */
 static bool event_at_most(struct store *s, int64_t id, int64_t *ret_id, usec_t *ret_at, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_EVENT_AT_MOST, e);
@@ -168,7 +171,10 @@ static bool event_at_most(struct store *s, int64_t id, int64_t *ret_id, usec_t *
 	return !q.failed;
 }
 
-/* A number whose event and all below it are older than 't'; halved, so that no index by time is needed. */
+/*
+ * The highest number whose event is older than 't', by binary search, so that no index by time is
+ * needed.
+ */
 static bool find_time(struct store *s, usec_t t, int64_t *ret, struct err *e)
 {
 	int64_t low = 0, high, id;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of jobs: one index leads, the other filters look at narrow lines, and a page examines a bounded number. */
+/* Reads pages of jobs by filter: scans one index, examining a bounded number of rows. */
 #include "base/text.h"
 #include "store/store_private.h"
 #include <string.h>
 
-#define EXAMINE_MAX 20000 /* lines looked at for one page; then it is given out short, with a cursor */
+#define EXAMINE_MAX 20000 /* rows read for one page; then the page is returned short, with a cursor */
 #define CHUNK_FIRST 2     /* rows that are read first where a page is bounded in bytes */
-#define PREFIX_MAX 5000   /* names with a common beginning that are sorted rather than searched */
+#define PREFIX_MAX 5000   /* names with a common prefix that are sorted in memory instead of scanning an index */
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-/* '*' and '?', nothing else; never more than the product of the two lengths. */
+/* Supports '*' and '?'. The time is at most the product of the two lengths. */
 static bool glob_matches(const char *glob, const char *name)
 {
 	const char *star = NULL, *mark = NULL;
@@ -33,15 +33,15 @@ static bool glob_matches(const char *glob, const char *name)
 
 struct page {
 	const struct job_filter *f;
-	int query;          /* which index leads */
-	int only_state;     /* when a single one is asked for; else -1 */
-	usec_t at;          /* where we are: creation */
+	int query;          /* selects the index */
+	int only_state;     /* if the filter has a single state; else -1 */
+	usec_t at;          /* position of the scan: creation time ... */
 	int64_t after;      /* ... and id */
 	size_t examined;
 	int64_t *ids;       /* owned: of the page */
 	size_t n_ids;
 	int64_t last;       /* the last of them */
-	bool more;          /* one further line would fit the filter */
+	bool more;          /* at least one more row matches */
 };
 
 static void page_add(struct page *p, int64_t id)
@@ -102,8 +102,8 @@ static void bind_job_filter(struct query *q, const struct page *p, size_t n)
 	query_int(q, (int64_t)n);
 }
 
-/* Reads a line; true when it fits every filter. */
-static bool fits(struct query *q, const struct job_filter *f, int64_t *ret_id, usec_t *ret_at)
+/* Reads a row; true if it matches the whole filter. */
+static bool job_row_matches(struct query *q, const struct job_filter *f, int64_t *ret_id, usec_t *ret_at)
 {
 	int64_t id = *ret_id = query_get_int(q);
 	int64_t uid = query_get_int(q);
@@ -119,7 +119,7 @@ static bool fits(struct query *q, const struct job_filter *f, int64_t *ret_id, u
 	       at >= f->created_since && (!f->created_until || at < f->created_until);
 }
 
-/* One statement's worth of lines; ret_end: there are no more. */
+/* Reads the rows of one statement; *ret_end: there are no more. */
 static bool scan_job_rows(struct store *s, struct page *p, bool *ret_end, struct err *e)
 {
 	size_t n = p->f->limit + 1 > 256 ? p->f->limit + 1 : 256, got = 0;
@@ -131,7 +131,7 @@ static bool scan_job_rows(struct store *s, struct page *p, bool *ret_end, struct
 	while (!p->more && query_row(&q)) {
 		int64_t id;
 		usec_t at;
-		bool fit = fits(&q, p->f, &id, &at);
+		bool fit = job_row_matches(&q, p->f, &id, &at);
 
 		got++;
 		if (fit && p->n_ids == p->f->limit) {
@@ -178,7 +178,7 @@ static bool scan_job_index(struct store *s, struct page *p, int64_t *ret_next, s
 	return true;
 }
 
-/* ---- by the beginning of the name ---- */
+/* ---- by name prefix ---- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -187,7 +187,10 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Few names begin like the pattern: they are read and sorted. ret_many: too many; search instead. */
+/*
+ * Reads and sorts all names with the prefix of the pattern. *ret_many: there are too many, scan an
+ * index instead.
+ */
 static bool list_by_prefix(struct store *s, struct page *p, int64_t *ret_next, bool *ret_many, struct err *e)
 {
 	AUTO_TEXT low = xstrndup(p->f->name_glob, strcspn(p->f->name_glob, "*?"));
@@ -196,7 +199,7 @@ static bool list_by_prefix(struct store *s, struct page *p, int64_t *ret_next, b
 	int64_t ids[PREFIX_MAX];
 	size_t n = 0, seen = 0;
 
-	high[strlen(high) - 1]++; /* a character of a name, so there is a next one */
+	high[strlen(high) - 1]++; /* names are ASCII, so there is a next character */
 	query_text(&q, low);
 	query_text(&q, high);
 	query_int(&q, p->f->after);
@@ -205,7 +208,7 @@ static bool list_by_prefix(struct store *s, struct page *p, int64_t *ret_next, b
 		int64_t id;
 		usec_t at;
 
-		if (fits(&q, p->f, &id, &at) && n < PREFIX_MAX)
+		if (job_row_matches(&q, p->f, &id, &at) && n < PREFIX_MAX)
 			ids[n++] = id;
 		seen++;
 	}
@@ -232,7 +235,10 @@ size_t page_chunk(size_t rows, size_t bytes, size_t wanted, size_t bytes_max)
 	return bytes_max == 0 || n > wanted - rows ? wanted - rows : n;
 }
 
-/* Reads the jobs of the page in growing parts: the size of a definition is known only when it has been read. */
+/*
+ * Reads the jobs of the page in growing chunks, because the size of a definition is known only
+ * after reading it.
+ */
 static bool read_job_page(struct store *s, const struct page *p, struct job_list *ret, struct err *e)
 {
 	size_t at = 0, bytes = 0, n;
@@ -260,7 +266,7 @@ static bool build_job_page(struct store *s, struct page *p, struct job_list *ret
 	bool many = true;
 
 	if (f->name_glob && strspn(f->name_glob, NAME_CHARS "*?") < strlen(f->name_glob))
-		return true; /* no name has such a character */
+		return true; /* no name has this character */
 	if (prefix && !f->tag_key && p->query != Q_JOB_PAGE_CREATED && !list_by_prefix(s, p, &ret->next, &many, e))
 		return false;
 	if (many && !scan_job_index(s, p, &ret->next, e))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of runs, newest slot first: walks down indexes, merged, with a bounded number of rows examined. */
+/*
+ * Reads pages of runs by filter, newest slot first: merges index scans, examining a bounded number
+ * of rows.
+ */
 #include "base/text.h"
 #include "store/store_private.h"
 #include <assert.h>
 
-#define EXAMINE_MAX 20000 /* lines looked at for one page; then it is given out short, with a cursor */
+#define EXAMINE_MAX 20000 /* rows read for one page; then the page is returned short, with a cursor */
 #define CHUNK 256
 
 struct line {
@@ -13,11 +16,11 @@ struct line {
 	bool tagged;     /* its job has the tag of the filter */
 };
 
-/* One walk down an index. */
+/* A descending scan of one index. */
 struct source {
 	int query;
 	int64_t key;     /* job, uid or state */
-	usec_t slot;     /* where the next chunk begins: below this slot ... */
+	usec_t slot;     /* the next chunk starts below this slot ... */
 	int64_t tie;     /* ... and id, or kind within a job */
 	struct line lines[CHUNK];
 	size_t n, at;
@@ -29,12 +32,12 @@ static_assert(SOURCES_MAX >= RUN_STATE_MAX && SOURCES_MAX >= RUN_JOBS_MAX, "a so
 
 struct merge {
 	const struct run_filter *f;
-	int64_t owners[SOURCES_MAX]; /* that had the name of the filter */
+	int64_t owners[SOURCES_MAX]; /* owner numbers of the owner name in the filter */
 	size_t owners_n;
-	int64_t jobs[SOURCES_MAX];   /* to which the runs must belong */
+	int64_t jobs[SOURCES_MAX];   /* the runs must belong to one of these */
 	size_t jobs_n;
-	bool tags;              /* too many jobs have the tag to walk down each one's runs: rows are checked instead */
-	bool none;              /* no job or no owner fits */
+	bool tags;              /* too many jobs have the tag for one scan per job: each row is checked instead */
+	bool none;              /* no job or no owner matches */
 	struct source *sources; /* owned */
 	size_t n;
 	struct set ids;
@@ -43,7 +46,7 @@ struct merge {
 	bool more;
 };
 
-static bool has(const int64_t *v, size_t n, int64_t id)
+static bool list_contains(const int64_t *v, size_t n, int64_t id)
 {
 	for (size_t i = 0; i < n; i++)
 		if (v[i] == id)
@@ -51,7 +54,7 @@ static bool has(const int64_t *v, size_t n, int64_t id)
 	return false;
 }
 
-/* Reads up to 'max' numbers into v; ret_more: there are more. */
+/* Reads up to 'max' numbers into v; *ret_more: there are more. */
 static bool read_ids(struct query *q, int64_t *v, size_t max, size_t *ret_n, bool *ret_more)
 {
 	size_t n = 0;
@@ -67,7 +70,7 @@ static bool read_ids(struct query *q, int64_t *v, size_t max, size_t *ret_n, boo
 	return !q->failed;
 }
 
-/* The table of owners is empty where a daemon serves one user; then the jobs tell the number. */
+/* A daemon of a single user keeps no table of owners; the number is then taken from the jobs. */
 static bool find_owners(struct store *s, struct merge *m, struct err *e)
 {
 	AUTO_QUERY named = query_start(s->db, Q_OWNERS_NAMED, e);
@@ -85,7 +88,7 @@ static bool find_owners(struct store *s, struct merge *m, struct err *e)
 	return read_ids(&only, m->owners, SOURCES_MAX, &m->owners_n, &more);
 }
 
-/* The jobs with the tag, if they are few. */
+/* The jobs with the tag, if there are at most SOURCES_MAX. */
 static bool find_tagged(struct store *s, struct merge *m, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_TAG_JOBS, e);
@@ -103,7 +106,7 @@ static bool find_tagged(struct store *s, struct merge *m, struct err *e)
 	return true;
 }
 
-/* Turns names into numbers, which the indexes have. */
+/* Resolves names into the numbers that the indexes use. */
 static bool resolve_names(struct store *s, struct merge *m, struct err *e)
 {
 	const struct run_filter *f = m->f;
@@ -111,7 +114,7 @@ static bool resolve_names(struct store *s, struct merge *m, struct err *e)
 	if (f->job)
 		m->jobs[m->jobs_n++] = f->job;
 	for (size_t i = 0; i < f->jobs_n && m->jobs_n < SOURCES_MAX; i++)
-		if (!has(m->jobs, m->jobs_n, f->jobs[i]))
+		if (!list_contains(m->jobs, m->jobs_n, f->jobs[i]))
 			m->jobs[m->jobs_n++] = f->jobs[i];
 	m->tags = f->tag_key && m->jobs_n > 0;
 	if (f->tag_key && !m->tags && !find_tagged(s, m, e))
@@ -180,7 +183,7 @@ static bool seek_run_cursor(struct store *s, struct merge *m, struct err *e)
 
 		c->slot = slot;
 		c->tie = id;
-		/* Of one slot the job with the highest number comes first, see newer(). */
+		/* In one slot, the job with the highest number comes first, see newer(). */
 		if (c->query == Q_RUN_PAGE_JOB)
 			c->tie = c->key == job || !job ? kind : c->key < job ? INT32_MAX : -1;
 	}
@@ -197,7 +200,7 @@ static bool mark_tagged(struct store *s, const struct run_filter *f, struct sour
 	bool more, ok;
 
 	for (size_t i = 0; i < c->n; i++)
-		if (!has(jobs, n, c->lines[i].job))
+		if (!list_contains(jobs, n, c->lines[i].job))
 			set_id(&set, jobs[n++] = c->lines[i].job);
 	query_text(&q, f->tag_key);
 	query_text(&q, f->tag_value);
@@ -205,7 +208,7 @@ static bool mark_tagged(struct store *s, const struct run_filter *f, struct sour
 	ok = read_ids(&q, jobs, CHUNK, &n, &more);
 	set_done(&set);
 	for (size_t i = 0; i < c->n; i++)
-		c->lines[i].tagged = has(jobs, n, c->lines[i].job);
+		c->lines[i].tagged = list_contains(jobs, n, c->lines[i].job);
 	return ok;
 }
 
@@ -242,7 +245,10 @@ static bool fill_run_source(struct store *s, const struct merge *m, struct sourc
 	return read_chunk(s, m->f, c, e) && (!m->tags || c->n == 0 || mark_tagged(s, m->f, c, e));
 }
 
-/* The order of a page. Sources of single jobs follow the index by job, slot and kind, all others that by slot and id. */
+/*
+ * The order of a page. Sources of single jobs use the index by job, slot and kind; all others the
+ * index by slot and id.
+ */
 static bool newer(const struct source *c, const struct line *a, const struct line *b)
 {
 	if (a->slot != b->slot)
@@ -250,8 +256,8 @@ static bool newer(const struct source *c, const struct line *a, const struct lin
 	return c->query == Q_RUN_PAGE_JOB ? a->job > b->job : a->id > b->id;
 }
 
-/* The source whose next line is the newest; NULL: all are at their end. */
-static bool newest(struct store *s, struct merge *m, struct source **ret, struct err *e)
+/* The source with the newest next row; *ret NULL: all sources are at their end. */
+static bool newest_source(struct store *s, struct merge *m, struct source **ret, struct err *e)
 {
 	*ret = NULL;
 	for (size_t i = 0; i < m->n; i++) {
@@ -270,17 +276,17 @@ static bool newest(struct store *s, struct merge *m, struct source **ret, struct
 	return true;
 }
 
-static bool fits(const struct merge *m, const struct line *l)
+static bool run_row_matches(const struct merge *m, const struct line *l)
 {
 	const struct run_filter *f = m->f;
 
-	return (f->uid < 0 || l->uid == f->uid) && (m->jobs_n == 0 || has(m->jobs, m->jobs_n, l->job)) &&
-	       (m->owners_n == 0 || has(m->owners, m->owners_n, l->uid)) && (!m->tags || l->tagged) &&
+	return (f->uid < 0 || l->uid == f->uid) && (m->jobs_n == 0 || list_contains(m->jobs, m->jobs_n, l->job)) &&
+	       (m->owners_n == 0 || list_contains(m->owners, m->owners_n, l->uid)) && (!m->tags || l->tagged) &&
 	       (!f->due_by || l->state != RUN_QUEUED || l->slot <= f->due_by) &&
 	       (!f->states || (l->state >= 0 && l->state < RUN_STATE_MAX && f->states & 1u << l->state));
 }
 
-static bool walk(struct store *s, struct merge *m, struct err *e)
+static bool collect_runs(struct store *s, struct merge *m, struct err *e)
 {
 	struct source *c = NULL;
 
@@ -292,12 +298,12 @@ static bool walk(struct store *s, struct merge *m, struct err *e)
 	while (m->examined < EXAMINE_MAX) {
 		const struct line *l;
 
-		if (!newest(s, m, &c, e))
+		if (!newest_source(s, m, &c, e))
 			return false;
 		if (!c)
 			return true;
 		l = &c->lines[c->at++];
-		if (fits(m, l)) {
+		if (run_row_matches(m, l)) {
 			m->more = m->ids.n == m->f->limit;
 			if (m->more)
 				return true;
@@ -318,7 +324,7 @@ bool list_runs_page(struct store *s, const struct run_filter *f, struct run_list
 	AUTO_TX tx = {};
 	bool ok;
 
-	ok = tx_begin(&tx, s, false, e) && walk(s, &m, e) &&
+	ok = tx_begin(&tx, s, false, e) && collect_runs(s, &m, e) &&
 	     (m.ids.n == 0 || row_runs_read(s, set_json(&m.ids), &found, e)) && tx_commit(&tx, e);
 	set_done(&m.ids);
 	free(m.sources);

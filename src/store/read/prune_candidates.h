@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What history may go: found a little at a time by reading, so that it can be archived before it is deleted. */
+/*
+ * What history may go: found a little at a time by reading, so that it can be archived before it is
+ * deleted.
+ */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -10,7 +13,10 @@ struct buf;
 struct err;
 struct store;
 
-/* What is kept: a live job's runs for 'age' or the newest 'runs', whichever is more; an ended job for 'age'. */
+/*
+ * What is kept: a live job's runs for 'age' or the newest 'runs', whichever is more; an ended job
+ * for 'age'.
+ */
 struct prune_rule {
 	usec_t age;
 	int64_t runs;
@@ -49,8 +55,9 @@ struct owner_budget {
 /* Whose history goes next: has_owner and owner of the pass. */
 bool prune_candidates_next_owner(struct store *s, const struct owner_budget *b, struct prune_pass *pass, struct err *e);
 /*
- * The rows that the owner of the pass can give, oldest first, whatever their age: removed and ended jobs with their runs,
- * and the runs of live jobs but the newest of each. Dead letters, and ended jobs with a key, stay.
+ * The rows that the owner of the pass can give, oldest first, whatever their age: removed and ended
+ * jobs with their runs, and the runs of live jobs but the newest of each. Dead letters, and ended
+ * jobs with a key, stay.
  */
 bool prune_candidates_of_owner(struct store *s, struct prune_pass *pass, struct prune_candidates *ret, struct err *e);
 void prune_candidates_owner_done(struct prune_pass *pass); /* its owner has no more to give */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what a job was. */
+/* Reads earlier definitions of a job. */
 #include "base/text.h"
 #include "store/store_private.h"
 #include <string.h>
@@ -62,7 +62,7 @@ static bool read_revisions(struct store *s, int64_t job, int64_t before, size_t 
 	return true;
 }
 
-/* Adding a job writes no row of this kind: what it was added as is what it is. */
+/* A job that was never changed has no row: its first revision is its current definition. */
 static void add_first(const struct job *j, struct revision_list *ret)
 {
 	*list_grow(ret) = (struct revision){.number = j->revision, .uid = j->uid, .who = xstrdup(j->owner),

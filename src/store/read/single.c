@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads single things: a job by number or name, a run, its attempts. */
+/* Reads single objects: a job by number or name, a run with its attempts, the end of its output. */
 #include "base/text.h"
 #include "store/store_private.h"
 
-/* The jobs of an array of numbers, in its order; those of other owners are left out. */
+/* Reads the jobs of a JSON array of numbers, in its order, without those of other owners. */
 bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOBS_GET, e);

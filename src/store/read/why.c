@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what keeps runs from starting: pauses, limits and what is in use of them. */
+/* Reads pauses, limits and their usage, which keep runs waiting. */
 #include "store/read/why.h"
 #include "base/text.h"
 #include "core/job/policy.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OFFERED_MAX 200 /* more labels than that help nobody */
+#define OFFERED_MAX 200 /* bytes of the list of labels in a message */
 
 struct context_limit {
 	char *scope, *key; /* owned */
@@ -227,7 +227,7 @@ static bool read_waiting(struct store *s, struct job *const *v, size_t n, const 
 	while (query_row(&q)) {
 		int64_t job = query_get_int(&q);
 
-		/* usually in the same order, but nobody has promised it */
+		/* the rows usually have the order of the jobs, but this is not guaranteed */
 		for (size_t k = 0; k < n && v[i]->id != job; k++)
 			i = (i + 1) % n;
 		if (v[i]->id != job)
@@ -254,7 +254,7 @@ bool why_waiting_read(struct store *s, struct job *const *v, size_t n, struct er
 	return ids.n == 0 || (tx_begin(&tx, s, false, e) && read_waiting(s, v, n, set_json(&ids), e) && tx_commit(&tx, e));
 }
 
-/* ---- of one job ---- */
+/* ---- one job ---- */
 
 void why_job_done(struct why_job *w)
 {

@@ -22,7 +22,10 @@ bool why_context_read(struct store *s, struct why_context *ret, struct err *e);
 void why_context_shares(const struct why_context *w, const struct job *j, usec_t now, struct why_share *ret_queue,
 	struct why_share *ret_owner); /* names are borrowed from the job */
 
-/* What the nodes have to do with a job that wants these labels; 'node' is the id of the one that asks. */
+/*
+ * What the nodes have to do with a job that wants these labels; 'node' is the id of the one that
+ * asks.
+ */
 struct why_nodes_text {
 	struct why_nodes facts;      /* borrows the texts below, and of the world */
 	struct buf wanted, offered;

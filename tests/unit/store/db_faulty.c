@@ -3,6 +3,7 @@
 #include "unit/store/db_faulty.h"
 #include "base/text.h"
 #include <unistd.h>
+#include <stdlib.h>
 
 struct db_faulty {
 	struct db db;

@@ -150,7 +150,7 @@ static void a_file_that_vanished_from_beside_its_log_is_not_made_again(void **st
 	store_free(STEAL(f->store));
 	unlink(f->where);
 	write_file(wal, "frames", 6);
-	assert_refused(f->where, "gone");
+	assert_refused(f->where, "missing");
 }
 
 static void an_unreadable_file_is_refused(void **state)

@@ -360,7 +360,7 @@ function count(list,    part)
 function print_header(    i)
 {
 	print "/* Generated from common.sql, sqlite.sql and postgres.sql: the names of all statements. */"
-	print "#pragma once\n#include \"store/backend/db.h\"\n\nenum store_query {"
+	print "#pragma once\n#include \"store/backend/db.h\"\n#include \"store/backend/query.h\"\n\nenum store_query {"
 	for (i = 1; i <= queries["sqlite"]; i++)
 		print "\tQ_" toupper(order["sqlite", i]) ","
 	print "\tQ_MAX\n};"

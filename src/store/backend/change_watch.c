@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* News of a store: notifications of a server, or changes of the log beside a file. */
-#include "store/backend/watch.h"
+/* Listens for PostgreSQL notifications, or watches the WAL file of a SQLite store. */
+#include "store/backend/change_watch.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "store/backend/db.h"
@@ -15,10 +15,10 @@
 #include <sys/inotify.h>
 
 struct change_watch {
-	int inotify;        /* of a file; -1: a server */
-	char *log;          /* owned: the name of the file's log, without its directory */
-	struct db *server;  /* owned; NULL: a file */
-	char *node;         /* owned: the engine that listens */
+	int inotify;        /* -1: PostgreSQL */
+	char *log;          /* owned: the file name of the WAL */
+	struct db *server;  /* owned; NULL: SQLite */
+	char *node;         /* owned: the listening node */
 };
 
 void change_watch_free(struct change_watch *w)
@@ -34,7 +34,7 @@ void change_watch_free(struct change_watch *w)
 	free(w);
 }
 
-/* ---- a file: its log is written by every commit, and made anew when the last one has left ---- */
+/* ---- SQLite: each commit writes the WAL; it is created again after the last process has closed the store ---- */
 
 static bool wal_watch(struct change_watch *w, const char *where, struct err *e)
 {
@@ -65,7 +65,7 @@ static bool wal_events_read(struct change_watch *w, bool *ret, struct err *e)
 	return (n < 0 && errno == EAGAIN) || err_errno(e, n < 0 ? errno : EPIPE, "could not watch the store");
 }
 
-/* ---- a server ---- */
+/* ---- PostgreSQL ---- */
 
 #ifdef HAVE_POSTGRES
 static struct db_postgres *session(const struct change_watch *w)
