@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# SIGKILL at random moments: nothing acknowledged is lost, nothing runs twice, nothing is left behind.
+# SIGKILL at random times: no acknowledged job is lost, none runs twice, and no process is left behind.
 import os
 import random
 import signal
@@ -16,7 +16,7 @@ KILLS = 50
 
 
 def alive(pid):
-    """Whether it runs; one that is dead and waits for its parent does not."""
+    """Whether the process runs. A zombie does not."""
     try:
         with open("/proc/%d/stat" % pid) as f:
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
@@ -25,7 +25,7 @@ def alive(pid):
 
 
 class Submitter(threading.Thread):
-    """Sends its share of jobs one by one, and again with the same key when no answer came."""
+    """Submits its share of jobs one by one, and again with the same key if there was no answer."""
 
     def __init__(self, d, log, numbers):
         super().__init__()
@@ -59,7 +59,7 @@ class Submitter(threading.Thread):
 
 
 @case
-def an_engine_killed_fifty_times_loses_no_job_and_runs_none_twice():
+def a_daemon_killed_fifty_times_loses_no_job_and_runs_none_twice():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "ran")
@@ -82,7 +82,7 @@ def an_engine_killed_fifty_times_loses_no_job_and_runs_none_twice():
         def settled():
             counts = d.api().get("/v1/status")["runs"]
             return sum(counts.get(s, 0) for s in ("queued", "claimed", "running")) == 0
-        wait_until("every run is over", 60, settled, pause=0.2)
+        wait_until("every run has ended", 60, settled, pause=0.2)
         runs = d.runs()
         assert Counter(r["job"] for r in runs) == Counter(acknowledged.values()), "not one run per job"
         states = Counter(r["state"] for r in runs)
@@ -99,7 +99,7 @@ def an_engine_killed_fifty_times_loses_no_job_and_runs_none_twice():
 
 
 @case
-def a_job_outlives_the_engine_and_its_end_is_not_lost():
+def a_job_outlives_the_daemon_and_its_end_is_recorded():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "ran")
@@ -107,7 +107,7 @@ def a_job_outlives_the_engine_and_its_end_is_not_lost():
                 for t in (1.0, 3.0)]
         wait_until("both run", 20, lambda: all(r["state"] == "running" for r in d.runs()) and len(d.runs()) == 2)
         d.kill()
-        time.sleep(2)  # the first ends while there is no engine, the second after the next one has taken over
+        time.sleep(2)  # the first ends while no daemon is running, the second after the next daemon has taken over
         d.start()
         for job in jobs:
             run = d.wait_final(job)
@@ -117,10 +117,10 @@ def a_job_outlives_the_engine_and_its_end_is_not_lost():
 
 
 @case
-def a_killed_spawner_takes_its_workers_along_and_their_runs_are_tried_again():
+def the_workers_of_a_killed_spawner_end_and_their_runs_are_retried():
     with Daemon() as d:
         d.start()
-        # the first attempt would take for ever, the second ends at once
+        # the first attempt would not end, the second ends at once
         script = 'echo $$ >>"$1"; [ "$JOBSCHED_ATTEMPT" -gt 1 ] || sleep 1000'
         pids = os.path.join(d.dir, "pids")
         jobs = [d.add(command=["sh", "-c", script, "sh", pids])["id"] for _ in range(8)]
@@ -141,7 +141,7 @@ def a_killed_spawner_takes_its_workers_along_and_their_runs_are_tried_again():
 
 
 @case
-def a_spawner_killed_again_and_again_leaves_no_run_open():
+def a_spawner_killed_repeatedly_leaves_no_run_open():
     with Daemon() as d:
         d.start()
         jobs = [d.add(command=["sleep", "1000"])["id"] for _ in range(3)]
@@ -165,7 +165,7 @@ def a_spawner_killed_again_and_again_leaves_no_run_open():
 
 
 @case
-def engine_and_spawner_killed_together_lose_no_job():
+def daemon_and_spawner_killed_together_lose_no_job():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "ran")
@@ -183,7 +183,7 @@ def engine_and_spawner_killed_together_lose_no_job():
 
 
 class Unacknowledged:
-    """A job that has ended while its daemon is stopped, so that nobody acknowledges the end."""
+    """A job that has ended while its daemon is stopped, so that the end is not acknowledged."""
 
     def __init__(self, d):
         self.d, self.log, go = d, os.path.join(d.dir, "ran"), os.path.join(d.dir, "go")
@@ -226,10 +226,10 @@ def an_end_on_disk_survives_a_reload_of_the_spawner_and_is_reported_once():
         u = Unacknowledged(d)
         with open(u.file, "rb") as f:
             kept = f.read()
-        os.unlink(u.file)  # the next program writes it again: it does not know what is in it
+        os.unlink(u.file)  # the next spawner program writes it again, because it does not know the content
         spawner = d.spawner()
         os.kill(spawner, signal.SIGHUP)
-        wait_until("the next program has written the end", 30, lambda: os.path.exists(u.file))
+        wait_until("the next spawner program has written the end", 30, lambda: os.path.exists(u.file))
         assert d.spawner() == spawner
         with open(u.file, "rb") as f:
             assert f.read() == kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The disk full, failing, read-only or holding something that is not our store.
+# Full, failing and read-only disks, and files that are not a valid store.
 import contextlib
 import hashlib
 import os
@@ -17,7 +17,7 @@ from harness import Api, Daemon, Skip, Unreachable, case, main, need_program, ne
 
 @contextlib.contextmanager
 def mounted(*options):
-    """A file system of our own; everything below the mount point is ours."""
+    """A temporary file system, mounted for the test."""
     need_root()
     point = tempfile.mkdtemp(prefix="jobsched-mnt.")
     done = subprocess.run(["mount", *options, point], capture_output=True, text=True)
@@ -27,7 +27,7 @@ def mounted(*options):
     try:
         yield point
     finally:
-        for _ in range(50):  # somebody may just be leaving
+        for _ in range(50):  # a process may still be ending
             if subprocess.run(["umount", point], capture_output=True).returncode == 0:
                 break
             time.sleep(0.1)
@@ -38,7 +38,7 @@ def mounted(*options):
 
 @contextlib.contextmanager
 def ext4(*options):
-    """A disk of our own: the mount point of a file system that can be broken and stopped, and its image."""
+    """A temporary disk that can be broken and stopped: its mount point and its image."""
     need_root()
     need_program("mkfs.ext4")
     with tempfile.TemporaryDirectory(prefix="jobsched-img.") as work:
@@ -51,10 +51,10 @@ def ext4(*options):
 
 
 @contextlib.contextmanager
-def standing_still(point):
-    """Who writes or syncs there waits until it goes on."""
+def frozen(point):
+    """Freezes the file system: writes and syncs wait until it is thawed."""
     if subprocess.run(["fsfreeze", "-f", point], capture_output=True).returncode:
-        raise Skip("cannot stop a file system")
+        raise Skip("cannot freeze a file system")
     try:
         yield
     finally:
@@ -62,7 +62,7 @@ def standing_still(point):
 
 
 def fill(path):
-    """Takes all the space there is."""
+    """Uses all free space."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT)
     with contextlib.suppress(OSError):
         while True:
@@ -90,7 +90,7 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
         assert taken and refused and refused[0] == 507, (len(taken), refused)
         said = d.jobctl("add", "--env", "PAD=" + "x" * 30000, "--", "true", check=False)
         assert said.returncode != 0 and "space" in said.stderr.lower(), said
-        # reading goes on, and the running job ends while nothing can be written
+        # reads work, and the running job ends while nothing can be written
         assert d.api().get("/v1/jobs/%d" % patient)["id"] == patient
         open(go, "w").close()
         time.sleep(1)
@@ -108,7 +108,7 @@ def on_a_full_disk_submissions_are_refused_and_nothing_acknowledged_is_lost():
 
 
 @case
-def output_that_a_full_disk_did_not_take_is_told_of_with_the_cause():
+def output_lost_on_a_full_disk_is_reported_with_the_reason():
     with mounted("-t", "tmpfs", "-o", "size=1m", "none") as point, Daemon() as d:
         plain = d.command()
         d.command = lambda: plain + ["--output-dir", os.path.join(point, "output")]
@@ -120,25 +120,25 @@ def output_that_a_full_disk_did_not_take_is_told_of_with_the_cause():
 
 
 @case
-def on_a_full_disk_status_and_why_say_that_nothing_starts():
+def on_a_full_disk_status_and_why_report_that_nothing_starts():
     with mounted("-t", "tmpfs", "-o", "size=40m", "none") as point, Daemon(state=point) as d:
         d.start()
         d.jobctl("add", "-n", "tick", "--every", "1s", "--overlap", "allow", "--", "true")
         filler = os.path.join(point, "filler")
 
         def stuck():
-            fill(filler)  # what was freed meanwhile, too
+            fill(filler)  # also the space that was freed meanwhile
             said = d.jobctl("status", check=False)
             return said.returncode == 1 and "no run has been started since" in said.stdout and said
         said = wait_until("nothing can be started", 60, stuck)
         assert "no space left for the store" in said.stdout, said
         wait_until("why says so", 60, lambda: "no space left for the store" in d.jobctl("why", "tick").stdout)
         os.unlink(filler)
-        wait_until("it goes on", 60, lambda: d.jobctl("status", check=False).returncode == 0)
+        wait_until("the status is good again", 60, lambda: d.jobctl("status", check=False).returncode == 0)
 
 
 @case
-def on_a_file_system_without_room_for_the_reserve_status_says_that_submissions_are_refused():
+def without_space_for_the_reserve_status_reports_that_submissions_are_refused():
     with mounted("-t", "tmpfs", "-o", "size=6m", "none") as point, Daemon(state=point) as d:
         d.start()
         assert d.api().call("POST", "/v1/jobs", {"command": ["true"]})[0] == 507
@@ -151,7 +151,7 @@ def on_a_file_system_without_room_for_the_reserve_status_says_that_submissions_a
 
 
 def injected(d, what):
-    """Has the kernel answer some system calls of the running engine with an error."""
+    """Makes some system calls of the running daemon fail."""
     need_program("strace")
     report = os.path.join(d.dir, "strace")
     tracer = subprocess.Popen(["strace", "-f", "-p", str(d.process.pid), "-o", report, "-e", "trace=" + what.split(":")[0],
@@ -165,8 +165,8 @@ def injected(d, what):
 
 
 @case
-def an_error_of_fsync_ends_the_engine_with_75_and_the_next_one_recovers():
-    no_leak_check = {"ASAN_OPTIONS": "detect_leaks=0"}  # it cannot look for leaks while it is traced
+def an_error_of_fsync_ends_the_daemon_with_75_and_the_next_one_recovers():
+    no_leak_check = {"ASAN_OPTIONS": "detect_leaks=0"}  # the leak check does not work under ptrace
     for what in ("fdatasync,fsync:error=EIO", "fdatasync,fsync:error=EIO:when=2", "pwrite64:error=EIO"):
         with Daemon() as d:
             d.start(env=no_leak_check)
@@ -186,7 +186,7 @@ def an_error_of_fsync_ends_the_engine_with_75_and_the_next_one_recovers():
             d.start()
             there = {j["id"] for j in d.api().get("/v1/jobs?all=true&state=active,finished")["jobs"]}
             assert taken | {first} <= there, (what, taken, there)
-            # whatever became of the unanswered one, its key tells
+            # the key shows whether the unanswered submission was stored
             again = d.api().call("POST", "/v1/jobs", {"command": ["true"], "key": "k%d" % len(taken)})
             assert again[0] in (200, 201), again
             assert d.stop() == 0
@@ -194,7 +194,7 @@ def an_error_of_fsync_ends_the_engine_with_75_and_the_next_one_recovers():
 
 
 @case
-def a_file_system_that_turns_read_only_ends_the_engine_with_75():
+def a_file_system_that_becomes_read_only_ends_the_daemon_with_75():
     with ext4("errors=remount-ro") as (point, image):
         with Daemon(state=point) as d:
             device = os.path.basename(subprocess.check_output(["findmnt", "-no", "SOURCE", point], text=True).strip())
@@ -228,22 +228,22 @@ def a_file_system_that_turns_read_only_ends_the_engine_with_75():
 
 
 @case
-def a_disk_that_stands_still_is_waited_for_and_if_that_lasts_told_of():
+def a_disk_that_stalls_is_waited_for_and_reported_after_a_while():
     with ext4() as (point, _), Daemon(state=point) as d:
         d.start()
         done = []
         asking = threading.Thread(target=lambda: done.append(d.add(command=["true"], key="short")))
-        with standing_still(point):
+        with frozen(point):
             asking.start()
             time.sleep(2)
         asking.join()
         assert d.wait_final(done[0]["id"])["state"] == "succeeded"
         assert "is unavailable" not in d.said(), d.said()
         job = d.add(command=["sh", "-c", "exit 7"], schedule=["now + 2s"])["id"]
-        with standing_still(point):
+        with frozen(point):
             asking = threading.Thread(target=lambda: done.append(Api(d.socket).call("POST", "/v1/jobs", {"command": ["true"], "key": "long"})))
             asking.start()
-            wait_until("it is told", 30, lambda: d.api().call("GET", "/v1/jobs")[0] == 503)
+            wait_until("the stall is reported", 30, lambda: d.api().call("GET", "/v1/jobs")[0] == 503)
             status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})
             assert status == 503 and "no answer from its file system" in answer["error"]["message"], answer
             asking.join()
@@ -251,13 +251,13 @@ def a_disk_that_stands_still_is_waited_for_and_if_that_lasts_told_of():
         run = d.wait_final(job)
         assert (run["state"], run["exit_code"], run["attempt"]) == ("failed", 7, 1), run
         assert "the store answers again" in d.said()
-        # what nobody knew of was done after all, once
+        # the operations with an unknown result were done once
         d.wait_final(d.add(command=["true"], key="long")["id"])
         assert len(d.runs()) == 3, d.runs()
 
 
 def digest(directory):
-    """The content of all files of a store, so that a change is seen."""
+    """The content of all files of a store, to detect changes."""
     found = {}
     for name in sorted(os.listdir(directory)):
         path = os.path.join(directory, name)
@@ -268,7 +268,7 @@ def digest(directory):
 
 
 def refuses(d):
-    """It exits 78, names the file, and changes nothing."""
+    """The daemon exits with 78, names the file and changes nothing."""
     before = digest(d.state)
     code, said = d.run()
     assert code == 78, (code, said)
@@ -278,7 +278,7 @@ def refuses(d):
 
 
 @case
-def a_file_that_is_no_database_is_refused():
+def a_file_that_is_not_a_database_is_refused():
     with Daemon() as d:
         os.makedirs(d.state)
         with open(d.db_path, "w") as f:
@@ -309,12 +309,12 @@ def a_store_of_a_newer_version_is_refused():
 
 
 @case
-def a_store_that_may_not_be_read_is_refused():
+def an_unreadable_store_is_refused():
     with Daemon() as d:
         d.start()
         assert d.stop() == 0
         if os.geteuid() == 0:
-            # root may read everything but a directory
+            # root can read any file, but not a directory
             os.rename(d.db_path, d.db_path + ".away")
             os.mkdir(d.db_path)
             code, said = d.run()
@@ -325,7 +325,7 @@ def a_store_that_may_not_be_read_is_refused():
 
 
 @case
-def a_damaged_store_is_refused_or_right_but_never_wrong():
+def a_damaged_store_is_refused_or_gives_correct_answers():
     with Daemon() as d:
         d.start()
         names = ["job-%d" % n for n in range(60)]
@@ -356,7 +356,7 @@ def a_damaged_store_is_refused_or_right_but_never_wrong():
                 status, answer = d.api().call("GET", "/v1/jobs?limit=1000")
                 assert status in (200, 500), (status, answer)
             except Unreachable:
-                pass  # it came upon a damaged row in the middle of its answer, and broke it off
+                pass  # it found a damaged row in the middle of its response and aborted it
             d.process.terminate()
             assert d.ended() in (0, 75), d.said()[-2000:]
         return "%d of 12 refused" % refused

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Slots that passed while nobody was there: what catch-up makes of them, and how long that takes.
+# Catch-up of slots that were missed while no daemon was running, and how long it takes.
 import os
 import signal
 import sqlite3
@@ -14,7 +14,7 @@ MISSED = 1000
 
 
 def while_down(d, seconds):
-    """The schedule as it is after so long a time without a daemon: every slot and every row is so much older."""
+    """Simulates this much time without a daemon: makes every slot and every row older."""
     db = sqlite3.connect(d.db_path)
     for table, columns in (("due", ("slot",)), ("runs", ("slot", "slot_last", "due_at", "created_at")),
                            ("nodes", ("opened_at", "closed_at")), ("jobs", ("created_at",))):
@@ -32,27 +32,27 @@ def rows_of(d, job):
 
 
 def assert_whole(rows, period):
-    """Each slot in one row, none left out."""
+    """Each slot is in exactly one row."""
     for a, b in zip(rows, rows[1:]):
         assert round(a[0] + a[2] * period) == round(b[0]) and round(a[1] + period) == round(b[0]), (a, b)
 
 
 def runs_once_more(d, job, since):
-    """A run for a slot of now: the schedule goes on."""
-    return wait_until("a slot of now runs", 60, lambda: [
+    """Waits for a run of a current slot."""
+    return wait_until("a current slot has run", 60, lambda: [
         r for r in rows_of(d, job) if r[0] >= since and r[3] == "succeeded"])
 
 
 @case
-def a_thousand_slots_missed_while_down_for_each_word_of_catch_up():
+def a_thousand_missed_slots_with_each_value_of_catchup():
     words = {"none": 0, "latest": 1, "all:7": 7, "all": MISSED, "all:1000": MISSED}
     with Daemon() as d:
         d.start()
-        # allow: overlap has its own rules, and here it is about catch-up
+        # overlap is allowed, because this test is about catch-up only
         jobs = {w: d.add(command=["true"], schedule=["*/2 * * * * *"], catchup=w, overlap="allow")["id"] for w in words}
         time.sleep(1)
         d.stop()
-        # what was due before runs late whatever the word is
+        # runs that were due before the stop run late, with any value
         stopped = time.time() - (2 * MISSED + 10)
         while_down(d, 2 * MISSED + 10)
         started = time.time()
@@ -64,7 +64,7 @@ def a_thousand_slots_missed_while_down_for_each_word_of_catch_up():
         for job in jobs.values():
             runs_once_more(d, job, started)
             d.api().post("/v1/jobs/%d/cancel" % job)
-        wait_until("all is over", 120, lambda: all(r["state"] in FINAL for r in d.runs()), 0.2)
+        wait_until("all runs have ended", 120, lambda: all(r["state"] in FINAL for r in d.runs()), 0.2)
         notes = ["planned within %.0f ms of the start" % (planned * 1000)]
         for word, job in jobs.items():
             rows = rows_of(d, job)
@@ -73,9 +73,9 @@ def a_thousand_slots_missed_while_down_for_each_word_of_catch_up():
             missed = [r for r in old if r[3] == "skipped"]
             ran = [r for r in old if r[3] == "succeeded" and instant(r[4]["started_at"]) > started]
             assert all(r[4]["reason"] == "missed" for r in missed), missed
-            # one row for the stretch; those that had been planned before it have one each
+            # one row for all missed slots; slots planned before the stop have one row each
             assert len(missed) <= 1 + 4 and sum(r[2] > 1 for r in missed) <= 1, missed
-            # the latest may be one that is hardly late, and so not among the old ones
+            # the latest slot may be only slightly late and then is not a missed one
             assert words[word] - 2 <= len(ran) <= words[word], (word, len(ran))
             assert not missed or not ran or missed[-1][1] < ran[0][0], (missed, ran[:1])
             late = [r for r in rows if started + 1 < r[0] and r[3] == "succeeded"]
@@ -89,7 +89,7 @@ def a_thousand_slots_missed_while_down_for_each_word_of_catch_up():
 
 
 @case
-def a_month_of_missed_seconds_is_one_row_and_others_do_not_wait():
+def a_month_of_missed_seconds_is_one_row_and_delays_no_other_job():
     with Daemon() as d:
         d.start()
         heavy = [d.add(command=["true"], schedule=["* * * * * *"], tz=z)["id"] for z in ("UTC", "Asia/Kathmandu")]
@@ -115,8 +115,8 @@ def a_month_of_missed_seconds_is_one_row_and_others_do_not_wait():
 
 
 @case
-def planned_slots_obey_catch_up_when_the_engine_died_before_they_were_due():
-    """Killed with slots planned ahead; back some seconds after the last of them."""
+def catchup_applies_to_planned_slots_when_the_daemon_died_before_they_were_due():
+    """The daemon is killed with slots planned ahead and restarted some seconds after the last of them."""
     words = ("none", "latest", "all")
     with Daemon() as d:
         d.start()
@@ -131,18 +131,18 @@ def planned_slots_obey_catch_up_when_the_engine_died_before_they_were_due():
         d.kill()
         time.sleep(max(0, at + 5 - time.time()))
         d.start()
-        wait_until("all is over", 30, lambda: all(r["state"] in FINAL for r in d.runs()))
+        wait_until("all runs have ended", 30, lambda: all(r["state"] in FINAL for r in d.runs()))
         states = {w: [r[3] for r in rows_of(d, jobs[w])] for w in words}
         turns = sorted((instant(r["started_at"]), instant(r["ended_at"])) for r in d.runs(jobs["in turn"]) if r["started_at"])
         assert len(turns) == 2 and turns[0][1] <= turns[1][0], d.runs(jobs["in turn"])  # the default overlap
         assert states == {"none": ["skipped"] * 2, "latest": ["skipped", "succeeded"], "all": ["succeeded"] * 2}, states
         assert all(r["reason"] == "missed" for r in d.runs() if r["state"] == "skipped")
-        assert d.runs(once)[0]["state"] == "succeeded"  # the only slot there is
+        assert d.runs(once)[0]["state"] == "succeeded"  # its only slot
 
 
 @case
-def an_engine_that_was_stopped_for_a_while_catches_up_without_a_burst():
-    """As after a suspend: one wake-up, and the policy decides."""
+def a_daemon_that_was_stopped_for_a_while_catches_up_without_a_burst():
+    """The same as after a suspend: one wake-up, then the policy applies."""
     with Daemon() as d:
         d.start()
         job = d.add(command=["true"], schedule=["* * * * * *"], overlap="allow")["id"]
@@ -154,7 +154,7 @@ def an_engine_that_was_stopped_for_a_while_catches_up_without_a_burst():
         d.process.send_signal(signal.SIGCONT)
         runs_once_more(d, job, awake + 1)
         d.api().post("/v1/jobs/%d/cancel" % job)
-        wait_until("all is over", 30, lambda: all(r["state"] in FINAL for r in d.runs(job)))
+        wait_until("all runs have ended", 30, lambda: all(r["state"] in FINAL for r in d.runs(job)))
         rows = rows_of(d, job)
         assert_whole(rows, 1)
         meanwhile = [r for r in rows if asleep < r[0] < awake - 2.5]
@@ -165,7 +165,7 @@ def an_engine_that_was_stopped_for_a_while_catches_up_without_a_burst():
 
 
 @case
-def a_job_for_triggers_waits_for_ever():
+def a_job_without_a_schedule_waits_for_a_trigger():
     with Daemon() as d:
         d.start()
         d.jobctl("add", "-n", "by-hand", "--manual", "--", "true")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What becomes of a run that is due: overlap, places, lateness, rates, conditions; with real processes.
+# What happens to a due run: overlap, limits, deadlines, rates and conditions, with real processes.
 import os
 import sys
 import time
@@ -7,7 +7,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import case, Daemon, FINAL, instant, main, wait_until
 
-# Each writes when it began and when it ended; the store's times are then held against these.
+# Each command writes its start and end, which are compared with the times in the store.
 WORK = ["sh", "-c", 'echo "$JOBSCHED_RUN begin $(date +%s.%N)" >>"$0"; trap "exit 0" TERM; sleep "$1" & wait; '
         'echo "$JOBSCHED_RUN end $(date +%s.%N)" >>"$0"']
 
@@ -28,7 +28,7 @@ seen = {}
 
 
 def observe():
-    """All jobs go side by side for eight seconds, once; what was seen of each."""
+    """Runs all jobs at the same time for eight seconds, once. Returns the runs of each."""
     if seen:
         return seen
     with Daemon("max-running = 40\n") as d:
@@ -47,13 +47,13 @@ def observe():
                           "log": [line.split() for line in lines]}
         for number in numbers.values():
             d.api().post("/v1/jobs/%d/cancel" % number, {"running": True})
-        wait_until("nothing runs any more", 20, lambda: all(r["state"] in FINAL for r in d.runs()))
+        wait_until("all runs have ended", 20, lambda: all(r["state"] in FINAL for r in d.runs()))
         assert d.stop() == 0
     return seen
 
 
 def most_at_once(name):
-    """By what the commands themselves wrote; those that were ended wrote no end."""
+    """From what the commands wrote. A command that was killed wrote no end."""
     now = most = 0
     for _, what, _ in observe()[name]["log"]:
         now += 1 if what == "begin" else -1
@@ -66,7 +66,7 @@ def outcomes(name, since=0):
 
 
 @case
-def a_slot_that_overlaps_is_skipped_and_says_so():
+def an_overlapping_slot_is_skipped_with_a_reason():
     got = outcomes("skip")
     assert most_at_once("skip") == 1, observe()["skip"]["log"]
     assert ("skipped", "overlap") in got and got.count(("succeeded", None)) >= 2, got
@@ -75,7 +75,7 @@ def a_slot_that_overlaps_is_skipped_and_says_so():
 
 
 @case
-def one_run_waits_for_the_one_that_goes_on_and_further_ones_are_skipped():
+def one_run_waits_for_the_running_one_and_further_ones_are_skipped():
     got = outcomes("queue")
     assert most_at_once("queue") == 1
     assert got.count(("succeeded", None)) >= 2 and ("skipped", "limit") in got, got
@@ -87,14 +87,14 @@ def one_run_waits_for_the_one_that_goes_on_and_further_ones_are_skipped():
 
 
 @case
-def as_many_wait_as_were_allowed_to():
+def as_many_runs_wait_as_allowed():
     got = outcomes("queue-two")
     assert got.count(("queued", "overlap")) == 2, got
     assert ("skipped", "limit") in got and most_at_once("queue-two") == 1, got
 
 
 @case
-def a_newer_run_replaces_the_one_that_goes_on():
+def a_newer_run_replaces_the_running_one():
     runs, log = observe()["replace"]["runs"], observe()["replace"]["log"]
     replaced = [r for r in runs if r["state"] == "cancelled"]
     assert len(replaced) >= 2 and all(r["reason"] == "replaced" for r in replaced), outcomes("replace")
@@ -105,19 +105,19 @@ def a_newer_run_replaces_the_one_that_goes_on():
 
 
 @case
-def two_at_a_time_and_the_rest_waits():
+def with_two_runs_at_a_time_the_others_wait():
     got = outcomes("two-at-a-time")
     assert most_at_once("two-at-a-time") == 2
     assert ("queued", "limit") in got and not any(state == "skipped" for state, _ in got), got
 
 
 @case
-def without_a_limit_all_overlap():
+def without_a_limit_all_runs_overlap():
     assert most_at_once("allow") >= 6, observe()["allow"]["log"]
 
 
 @case
-def starts_keep_to_the_rate_of_their_job():
+def starts_respect_the_rate_of_the_job():
     starts = [float(t) for _, what, t in observe()["rate"]["log"] if what == "begin"]
     gaps = [b - a for a, b in zip(starts, starts[1:])]
     assert len(starts) in (2, 3) and min(gaps) > 2.8, starts
@@ -139,18 +139,18 @@ def an_unmet_condition_keeps_the_newest_slot_waiting():
 
 
 @case
-def a_deadline_that_a_condition_let_pass_says_both():
+def a_deadline_missed_because_of_a_condition_names_both():
     assert outcomes("late") == [("expired", "deadline (condition)")], outcomes("late")
 
 
 @case
-def a_condition_that_holds_keeps_nobody_waiting():
+def a_condition_that_holds_causes_no_wait():
     run, = observe()["met"]["runs"]
     assert run["state"] == "succeeded" and instant(run["started_at"]) - instant(run["slot"]) < 2, run
 
 
 @case
-def a_deadline_passes_while_others_have_the_room():
+def a_deadline_passes_while_the_node_is_full():
     with Daemon("max-running = 1\n") as d:
         d.start()
         d.add(command=["sleep", "2"])
@@ -171,7 +171,7 @@ def seconds_used(pid):
 
 
 @case
-def what_cannot_start_is_waited_for_in_peace():
+def waiting_runs_cost_no_processor_time():
     with Daemon() as d:
         d.start()
         d.jobctl("queue", "set", "default", "--running", "1")
@@ -184,7 +184,7 @@ def what_cannot_start_is_waited_for_in_peace():
         states = [r["state"] for r in d.runs()]
         assert sum(s in ("running", "claimed") for s in states) == 1 and states.count("queued") == 51, states
         d.jobctl("queue", "set", "default", "--running", "none")
-        wait_until("all ran", 20, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 52)
+        wait_until("all runs have succeeded", 20, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 52)
         return "%.2f s of processor time for %d that waited 2 s" % (used, len(jobs["jobs"]))
 
 

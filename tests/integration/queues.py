@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Queues, limits of owners and of the node, with real processes: never more than allowed, and nobody left behind.
+# Limits of queues, owners and the node, with real processes: no limit is exceeded and no run is starved.
 import json
 import os
 import subprocess
@@ -25,7 +25,7 @@ def add_many(d, n, command, **spec):
 
 
 def fill(d, uid, count, command, queue="default", priority=0, run_at=0.0, next_slot=0.0, **spec):
-    """Jobs of another owner, while no engine runs."""
+    """Adds jobs of another owner while no daemon is running."""
     text = json.dumps(dict(command=command, tz="UTC", **spec), separators=(",", ":"), sort_keys=True)
     words = [FILL, d.db_path, uid, "user%d" % uid, count, queue, priority, int(run_at * 1000000),
              int(next_slot * 1000000), text]
@@ -35,13 +35,13 @@ def fill(d, uid, count, command, queue="default", priority=0, run_at=0.0, next_s
 
 
 def done(d, jobs, seconds=60):
-    """The runs of these jobs, once all are over."""
+    """The runs of these jobs when all have ended, in the order of their starts."""
     wanted = set(jobs)
 
     def over():
         mine = [r for r in d.runs() if r["job"] in wanted]
         return len(mine) == len(wanted) and all(r["state"] in FINAL for r in mine) and mine
-    runs = wait_until("%d runs are over" % len(wanted), seconds, over, pause=0.2)
+    runs = wait_until("%d runs have ended" % len(wanted), seconds, over, pause=0.2)
     assert {r["state"] for r in runs} == {"succeeded"}, runs
     return sorted(runs, key=lambda r: r["started_at"])
 
@@ -56,7 +56,7 @@ def most_at_once(runs):
 
 
 @case
-def a_queue_runs_as_many_at_a_time_as_it_may_and_no_more():
+def a_queue_runs_as_many_jobs_at_a_time_as_its_limit():
     with Daemon() as d:
         d.start()
         for name, limit in (("one", 1), ("two", 2)):
@@ -71,7 +71,7 @@ def a_queue_runs_as_many_at_a_time_as_it_may_and_no_more():
 
 
 @case
-def a_limit_that_is_lifted_lets_the_waiting_go_at_once():
+def waiting_runs_start_at_once_when_a_limit_is_removed():
     with Daemon() as d:
         d.start()
         me = os.geteuid()
@@ -97,13 +97,13 @@ def a_rate_spaces_the_starts():
         d.start()
         put(d, "/v1/queues/slow", {"rate": "4/1s:1"})
         starts = [instant(r["claimed_at"]) for r in done(d, add_many(d, 7, ["true"], queue="slow"))]
-        # the bucket counts claims; a start follows one by a moment that varies
+        # the rate counts claims; the delay from claim to start varies
         assert starts[-1] - starts[0] > 6 * 0.25 - 0.2, starts
         assert starts[-1] - starts[0] < 20, starts
 
 
 @case
-def beyond_its_rate_a_queue_an_owner_and_a_job_wait():
+def runs_above_the_rate_of_queue_owner_or_job_wait():
     with Daemon() as d:
         d.start()
         put(d, "/v1/queues/slow", {"rate": "1/1h:3"})
@@ -125,7 +125,7 @@ def beyond_its_rate_a_queue_an_owner_and_a_job_wait():
 
 
 @case
-def an_owner_has_no_more_running_than_his_limit_in_whatever_queue():
+def the_limit_of_an_owner_applies_to_all_queues():
     with Daemon() as d:
         d.start()
         put(d, "/v1/queues/other")
@@ -144,13 +144,13 @@ def queues_share_the_node_by_their_weights():
         runs = done(d, jobs["heavy"] | jobs["light"])
         heavy_end = max(instant(r["started_at"]) for r in runs if r["job"] in jobs["heavy"])
         together = [r for r in runs if instant(r["started_at"]) <= heavy_end]
-        ratio = 40 / sum(r["job"] in jobs["light"] for r in together[8:])  # the first eight were there alone
+        ratio = 40 / sum(r["job"] in jobs["light"] for r in together[8:])  # the first eight started before the other queue had runs
         assert 2 <= ratio <= 4.5, ratio
         return "%.1f runs of weight 300 for one of weight 100" % ratio
 
 
 @case
-def what_waits_long_enough_goes_before_what_is_more_important():
+def a_run_that_waits_long_enough_overtakes_a_higher_priority():
     with Daemon("max-running = 1\n") as d:
         d.start()
         assert d.stop() == 0
@@ -165,7 +165,7 @@ def what_waits_long_enough_goes_before_what_is_more_important():
 
 
 @case
-def the_node_takes_as_many_as_it_is_told_or_as_it_finds_right():
+def the_limit_of_the_node_is_fixed_or_automatic():
     with Daemon("max-running = 3\n") as d:
         d.start()
         assert most_at_once(done(d, add_many(d, 9, ["sleep", "0.2"]))) == 3
@@ -183,7 +183,7 @@ def the_node_takes_as_many_as_it_is_told_or_as_it_finds_right():
 
 
 @case
-def a_run_waits_for_an_idle_machine_and_says_so():
+def a_run_waits_for_an_idle_machine_with_a_reason():
     with Daemon() as d:
         d.start()
         waits = d.add(command=["true"], when=["load<0.001"])["id"]
@@ -191,12 +191,12 @@ def a_run_waits_for_an_idle_machine_and_says_so():
         assert d.wait_final(runs)["state"] == "succeeded"
         found = wait_until("it waits", 10, lambda: [r for r in d.runs(waits) if r["reason"] == "condition"])
         assert found[0]["state"] == "queued"
-        again = instant(found[0]["due_at"])  # all that wait for the machine are looked at together
+        again = instant(found[0]["due_at"])  # all runs with conditions are checked at the same time
         assert again % 15 == 0 and 0 < again - instant(found[0]["slot"]) <= 15.5, found
 
 
 @case
-def a_condition_that_the_machine_cannot_judge_is_told_when_adding_and_while_waiting():
+def a_condition_without_a_figure_is_reported_when_adding_and_while_waiting():
     need_root()
     need_program("unshare")
     hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc/pressure && exec "$@"', "sh"]

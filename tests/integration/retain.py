@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# History within its limits, and the store as a whole: pruned, archived, backed up, checked, restored.
+# Retention of history, and archive, backup, check and restore of the store.
 import glob
 import gzip
 import json
@@ -16,7 +16,7 @@ DAY = 86400 * 1000000
 
 
 def age(d, days):
-    """Makes everything in the store of a stopped daemon older."""
+    """Makes all times in the store of a stopped daemon older."""
     db = sqlite3.connect(d.db_path)
     for table, columns in {"runs": ("slot", "slot_last", "due_at", "created_at", "started_at", "ended_at"),
                            "jobs": ("created_at", "updated_at"), "events": ("at",)}.items():
@@ -51,7 +51,7 @@ def old_history_is_archived_and_deleted_with_its_output():
         assert lines[1]["job"]["name"] == "old", lines
         assert d.api().call("GET", "/v1/jobs/old")[0] == 404
         assert d.api().get("/v1/jobs/young")["name"] == "young"
-        wait_until("the old file is gone", 10, lambda: len(outputs(d)) == 1)
+        wait_until("the old file is deleted", 10, lambda: len(outputs(d)) == 1)
         assert d.jobctl("db", "check").stdout == "the store is intact\n"
         events = d.api().get("/v1/events")["events"]
         assert any(e["what"] == "db.prune" for e in events), events
@@ -74,7 +74,7 @@ def an_archive_that_cannot_be_written_keeps_the_history():
 
 
 @case
-def output_over_its_budget_goes_from_the_oldest():
+def the_oldest_output_above_the_budget_is_deleted():
     with Daemon("output-budget = 100000\n") as d:
         d.start()
         ids = []
@@ -91,7 +91,7 @@ def output_over_its_budget_goes_from_the_oldest():
 
 
 @case
-def a_backup_is_taken_while_jobs_run_and_put_back():
+def a_backup_taken_while_jobs_run_can_be_restored():
     with Daemon() as d:
         d.start()
         d.jobctl("add", "-n", "before", "--every", "1h", "--", "true")
@@ -112,14 +112,14 @@ def a_backup_is_taken_while_jobs_run_and_put_back():
         d.start()
         names = [j["name"] for j in d.api().get("/v1/jobs?all=true")["jobs"]]
         assert "before" in names and "after" not in names, names
-        # F-14: it went on when the backup was made and has ended since: nobody runs it again
+        # the run was running when the backup was made and has ended since then: it is not run again
         run = d.runs(long)[0]
         assert (run["state"], run["reason"]) == ("lost", "restored"), run
         assert d.jobctl("db", "check").stdout == "the store is intact\n"
 
 
 @case
-def a_store_that_another_daemon_uses_is_not_replaced():
+def a_store_in_use_by_a_daemon_is_not_replaced():
     with Daemon() as d, Daemon(state=d.state_home) as other:
         d.start()
         file = os.path.join(d.dir, "copy.db")
@@ -140,7 +140,7 @@ def a_store_that_another_daemon_uses_is_not_replaced():
 
 
 @case
-def what_is_no_backup_is_refused_and_changes_nothing():
+def an_invalid_backup_is_refused_and_changes_nothing():
     with Daemon() as d:
         d.start()
         d.jobctl("add", "-n", "mine", "--every", "1h", "--", "true")
@@ -188,7 +188,7 @@ def a_copied_store_is_not_run_on_a_second_machine():
 
 
 @case
-def a_dangerous_verb_asks_or_wants_yes():
+def a_destructive_verb_asks_or_requires_yes():
     with Daemon() as d:
         d.start()
         for words in (("db", "prune"), ("db", "restore", d.config)):
@@ -197,7 +197,7 @@ def a_dangerous_verb_asks_or_wants_yes():
 
 
 @case
-def negative_and_huge_ages_are_refused_by_prune():
+def prune_refuses_negative_and_huge_ages():
     with Daemon() as d:
         d.start()
         for value in (-1, -86400, 1e11, "-5d", "-1"):
@@ -210,7 +210,7 @@ def negative_and_huge_ages_are_refused_by_prune():
 
 
 @case
-def a_restore_works_on_the_store_whose_daemon_a_backup_asks():
+def restore_and_backup_choose_the_same_store():
     with Daemon() as d:
         d.start()
         file = os.path.join(d.dir, "copy.db")
@@ -233,10 +233,10 @@ def root_restores_as_the_owner_of_the_directory():
         s.run_as("root", [s.jobctl_path, "add", "-n", "kept", "--every", "1h", "--", "true"])
         backup = os.path.join(s.dir, "copy.db")
         assert s.jobctl("root", "db", "backup", backup).returncode == 0
-        os.chmod(backup, 0o600)  # root's: the owner of the store cannot read it
+        os.chmod(backup, 0o600)  # only root can read it, not the owner of the store
         s.engine.terminate()
         s.engine.wait(30)
-        # the daemon's user leads root to a file of root's
+        # the user of the daemon creates a link to a file of root
         secret = os.path.join(s.dir, "secret")
         open(secret, "w").close()
         os.chmod(secret, 0o600)

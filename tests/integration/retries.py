@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Attempts that fail, hang, get lost or are shut down, with real processes: what becomes of their runs.
+# Runs whose attempts fail, hang, are lost or are shut down, with real processes.
 import os
 import signal
 import sys
@@ -24,7 +24,7 @@ def only(d, job):
 
 
 def in_state(d, job, state, seconds=20, **more):
-    """The run of a job once it is in this state, and its members are these."""
+    """Waits until the run of a job has this state and these members, and returns it."""
     def there():
         run = only(d, job)
         return run and run["state"] == state and all(run[k] == v for k, v in more.items()) and run
@@ -32,7 +32,7 @@ def in_state(d, job, state, seconds=20, **more):
 
 
 def tried(log):
-    """The attempts that commands wrote down, in their order."""
+    """The attempts that the commands recorded, in their order."""
     if not os.path.exists(log):
         return []
     with open(log) as f:
@@ -44,7 +44,7 @@ def noting(log, then):
 
 
 @case
-def four_retries_and_five_failures_make_one_dead_letter_with_five_attempts():
+def five_failures_with_four_retries_make_one_dead_letter():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "tried")
@@ -60,7 +60,7 @@ def four_retries_and_five_failures_make_one_dead_letter_with_five_attempts():
 
 
 @case
-def waits_are_stored_as_the_backoff_says():
+def the_delays_between_attempts_follow_the_backoff():
     with Daemon() as d:
         d.start()
         spread = [d.add(retries=3, backoff="exp:1h..2h", command=["false"])["id"] for _ in range(60)]
@@ -71,7 +71,7 @@ def waits_are_stored_as_the_backoff_says():
             assert run["reason"] == "retry 1 of 3 after exit code 1", run
             return instant(run["due_at"]) - instant(attempts(d, run["id"])[0]["ended_at"])
         waits = sorted(wait_of(j) for j in spread)
-        # in vain once in 10^10: 60 draws, none of them in a third of the range
+        # fails once in 10^10 by chance: none of 60 draws in a third of the range
         assert 0 <= waits[0] < 1200 and 2400 < waits[-1] < 3605, waits
         for job in fixed:
             assert 600 <= wait_of(job) < 605
@@ -79,7 +79,7 @@ def waits_are_stored_as_the_backoff_says():
 
 
 @case
-def each_exit_code_does_what_its_rule_says():
+def exit_code_rules_apply():
     rules = "75=retry,78=dead,0|2=ok,100=pause,3=fail"
     with Daemon() as d:
         d.start()
@@ -96,7 +96,7 @@ def each_exit_code_does_what_its_rule_says():
 
 
 @case
-def an_exit_code_pauses_its_job():
+def an_exit_code_can_pause_the_job():
     with Daemon() as d:
         d.start()
         job = d.add(schedule=["PT1S"], tz="UTC", on_exit="100=pause", retries=5, command=["sh", "-c", "exit 100"])["id"]
@@ -109,7 +109,7 @@ def an_exit_code_pauses_its_job():
 
 
 @case
-def an_engine_killed_during_the_wait_or_the_attempt_loses_and_doubles_none():
+def a_daemon_killed_between_or_during_attempts_loses_and_repeats_none():
     with Daemon() as d:
         d.start()
         logs = [os.path.join(d.dir, name) for name in ("wait", "attempt")]
@@ -124,7 +124,7 @@ def an_engine_killed_during_the_wait_or_the_attempt_loses_and_doubles_none():
             assert (after["due_at"], after["reason"]) == (before["due_at"], before["reason"]), after
         in_state(d, works, "running", attempt=2)
         d.kill()
-        time.sleep(2)  # the second attempt ends while there is no engine
+        time.sleep(2)  # the second attempt ends while no daemon is running
         d.start()
         one, other = d.wait_final(waits), d.wait_final(works)
         assert (one["failures"], one["lost"], one["dead_at"] is not None) == (2, 0, True), one
@@ -135,7 +135,7 @@ def an_engine_killed_during_the_wait_or_the_attempt_loses_and_doubles_none():
 
 
 @case
-def a_shutdown_of_the_spawner_uses_up_nothing():
+def a_shutdown_of_the_spawner_uses_up_no_retry():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "tried")
@@ -151,7 +151,7 @@ def a_shutdown_of_the_spawner_uses_up_nothing():
 
 
 @case
-def a_shutdown_of_engine_and_spawner_uses_up_nothing():
+def a_shutdown_of_daemon_and_spawner_uses_up_no_retry():
     with Daemon() as d:
         d.start()
         hangs = d.add(on_lost="fail", grace=1, command=["sh", "-c", '[ "$JOBSCHED_ATTEMPT" -gt 1 ] || sleep 1000'])["id"]
@@ -160,9 +160,9 @@ def a_shutdown_of_engine_and_spawner_uses_up_nothing():
         in_state(d, ends, "running")
         spawner = d.spawner()
         assert d.stop() == 0
-        time.sleep(1.5)  # one ends by itself while nobody is there to hear it
+        time.sleep(1.5)  # one ends while no daemon is running
         os.kill(spawner, signal.SIGTERM)
-        wait_until("the spawner has left", 20, lambda: d.spawner() is None)
+        wait_until("the spawner has ended", 20, lambda: d.spawner() is None)
         d.start()
         run = d.wait_final(hangs)
         assert (run["state"], run["attempt"], run["lost"]) == ("succeeded", 2, 0), run
@@ -171,7 +171,7 @@ def a_shutdown_of_engine_and_spawner_uses_up_nothing():
 
 
 @case
-def a_damaged_file_of_ends_harms_nothing():
+def a_damaged_file_of_ends_is_ignored():
     with Daemon() as d:
         place = os.path.join(d.state, "output")
         os.makedirs(place)
@@ -183,7 +183,7 @@ def a_damaged_file_of_ends_harms_nothing():
 
 
 @case
-def a_killed_spawner_counts_as_a_loss_and_on_lost_fail_ends_it():
+def a_killed_spawner_counts_as_a_loss_and_on_lost_fail_makes_the_run_final():
     with Daemon() as d:
         d.start()
         again = d.add(retries=1, command=["sh", "-c", '[ "$JOBSCHED_ATTEMPT" -gt 1 ] || sleep 1000'])["id"]
@@ -201,7 +201,7 @@ def a_killed_spawner_counts_as_a_loss_and_on_lost_fail_ends_it():
 
 
 @case
-def the_time_of_a_run_is_for_all_its_attempts():
+def the_time_limit_of_a_run_covers_all_attempts():
     with Daemon() as d:
         d.start()
         many = d.add(retries=100, backoff="fixed:300ms", run_timeout=2, command=["sh", "-c", "sleep 0.2; exit 1"])["id"]
@@ -229,14 +229,14 @@ def a_run_that_ignores_sigterm_is_killed_with_all_its_processes():
         for a in attempts(d, run["id"]):
             took = instant(a["ended_at"]) - instant(a["started_at"])
             assert a["outcome"] == "timed_out" and 1.0 <= took < 20, a
-        wait_until("all are gone", 10, lambda: not [w for w in d.processes().values() if "sleep 1001" in w])
-        # a signal that is not ours is another thing
+        wait_until("all processes have ended", 10, lambda: not [w for w in d.processes().values() if "sleep 1001" in w])
+        # a signal that the spawner did not send is a failure
         run = d.wait_final(d.add(command=["sh", "-c", "kill -9 $$"])["id"])
         assert (run["state"], run["signal"], run["reason"]) == ("failed", 9, None), run
 
 
 @case
-def dead_letters_are_tried_again_and_purged_by_filter():
+def dead_letters_are_retried_and_purged_by_filter():
     with Daemon() as d:
         d.start()
         mended = os.path.join(d.dir, "mended")
@@ -264,12 +264,12 @@ def dead_letters_are_tried_again_and_purged_by_filter():
 
         def states():
             return Counter(d.api().get("/v1/runs/%d" % r)["state"] for r in runs)
-        wait_until("all that were tried again are over", 20, lambda: states() == {"succeeded": 4, "failed": 3})
+        wait_until("all retried runs have ended", 20, lambda: states() == {"succeeded": 4, "failed": 3})
         assert all(d.api().get("/v1/jobs/%d" % j)["state"] == "finished" for j in jobs[:6])
 
 
 @case
-def a_dead_letter_survives_a_killed_engine_and_keeps_its_attempts():
+def a_dead_letter_survives_a_killed_daemon_and_keeps_its_attempts():
     with Daemon() as d:
         d.start()
         mended = os.path.join(d.dir, "mended")
@@ -287,7 +287,7 @@ def a_dead_letter_survives_a_killed_engine_and_keeps_its_attempts():
 
 
 @case
-def a_run_keeps_its_place_while_it_waits_for_a_retry():
+def a_run_keeps_its_permit_while_it_waits_for_a_retry():
     with Daemon() as d:
         d.start()
         job = d.add(schedule=["PT1S"], tz="UTC", retries=1, backoff="fixed:2500ms",
@@ -295,7 +295,7 @@ def a_run_keeps_its_place_while_it_waits_for_a_retry():
 
         def done():
             return [r for r in d.runs(job) if r["attempt"] == 2 and r["state"] == "succeeded"]
-        first = wait_until("one has been tried again", 20, done)[-1]
+        first = wait_until("one run has been retried", 20, done)[-1]
         for r in d.runs(job):
             if first["slot"] < r["slot"] < first["ended_at"] and r["state"] != "queued":
                 assert (r["state"], r["reason"]) == ("skipped", "overlap"), r

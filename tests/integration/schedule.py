@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Schedules with a daemon: what the planner makes of them is what 'jobctl next' says.
+# Schedules with a daemon: the planner and 'jobctl next' agree.
 import os
 import shutil
 import signal
@@ -22,12 +22,12 @@ def next_at(d, job):
 
 
 def new_year(d, job):
-    """The next slot of a job that is due on 1 January, once the planner has found it."""
+    """Waits until the planner has found the slot of a job on 1 January, and returns it."""
     return wait_until("job %d is due on 1 January" % job, 20, lambda: "-01-01T" in next_at(d, job) and next_at(d, job))
 
 
 def zone_copy(d, name):
-    """A zone directory of our own with one zone in it."""
+    """A temporary zone directory with one zone."""
     target = os.path.join(d.dir, "zones", name)
     os.makedirs(os.path.dirname(target))
     shutil.copy(os.path.join("/usr/share/zoneinfo", name), target)
@@ -35,7 +35,7 @@ def zone_copy(d, name):
 
 
 @case
-def the_next_slot_of_a_job_is_what_jobctl_next_says():
+def the_next_slot_of_a_job_equals_the_output_of_jobctl_next():
     with Daemon() as d:
         d.start()
         for spec in ({"schedule": ["30 2 * * *"], "tz": "Europe/Berlin"},
@@ -59,14 +59,14 @@ def jobs_without_a_name_are_spread_by_their_number():
         assert len(set(slots)) > 4, slots
         for job, slot in zip(jobs, slots):
             assert instants(d, "--tz", "UTC", "--id", str(job), "-n", "1", "--", "H H 1 1 *") == [slot]
-        # and they stay where they are
+        # the slots are the same after a restart
         d.stop()
         d.start()
         assert [next_at(d, j) for j in jobs] == slots
 
 
 @case
-def every_second_is_a_slot_of_its_own_at_its_instant():
+def every_second_is_a_separate_slot():
     with Daemon() as d:
         d.start()
         job = d.add(command=["true"], schedule=["* * * * * *"], tz="Europe/Berlin")["id"]
@@ -78,7 +78,7 @@ def every_second_is_a_slot_of_its_own_at_its_instant():
 
 
 @case
-def wrong_zones_and_schedules_that_never_fire_are_refused_with_their_place():
+def invalid_zones_and_schedules_that_never_match_are_refused_with_their_position():
     with Daemon() as d:
         d.start()
         for words, says in ((("--tz", "Nowhere/Land", "--cron", FAR), "Nowhere/Land"),
@@ -93,14 +93,14 @@ def wrong_zones_and_schedules_that_never_fire_are_refused_with_their_place():
 
 
 @case
-def a_zone_that_vanishes_suspends_the_job_and_nothing_else():
+def a_removed_zone_suspends_only_the_jobs_that_use_it():
     with Daemon() as d:
         zones = zone_copy(d, "Europe/Berlin")
         d.start(env={"TZDIR": zones})
         soon = (datetime.now(timezone.utc) + timedelta(seconds=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
         job = d.add(command=["true"], schedule=["* * * * * *"], tz="Europe/Berlin", **{"from": soon})["id"]
         other = d.add(command=["true"], schedule=["* * * * * *"], tz="UTC", **{"from": soon})["id"]
-        # known to both threads that read submissions
+        # cached by both threads that parse submissions
         d.api().post("/v1/jobs?dry_run=true", {"command": ["true"], "tz": "Europe/Berlin"})
         d.add(command=["true"], schedule=["0 0 1 1 *"], tz="Europe/Berlin")
         os.remove(os.path.join(zones, "Europe", "Berlin"))
@@ -110,7 +110,7 @@ def a_zone_that_vanishes_suspends_the_job_and_nothing_else():
         wait_until("the other one runs", 30, lambda: d.runs(other))
         assert d.api().get("/v1/jobs/%d" % other)["state"] == "active"
         assert d.runs(job) == []
-        # those who come now hear of it, on either way in
+        # new submissions are refused by both threads
         for body in ({"command": ["true"], "tz": "Europe/Berlin"},
                      {"command": ["true"], "tz": "Europe/Berlin", "stdin": "x" * 100000}):
             status, answer = d.api().call("POST", "/v1/jobs", body)
@@ -123,7 +123,7 @@ def a_zone_that_vanishes_suspends_the_job_and_nothing_else():
 
 
 @case
-def bounds_and_counts_end_a_schedule():
+def until_and_count_end_a_schedule():
     with Daemon() as d:
         d.start()
         start = datetime.now(timezone.utc) + timedelta(seconds=2)

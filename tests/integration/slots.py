@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Slots in real time: each has one run, whatever becomes of the engine meanwhile.
+# Slots in real time: each has exactly one run, even if the daemon is killed or stopped.
 import functools
 import os
 import sqlite3
@@ -24,7 +24,7 @@ def text(t):
 
 
 def slots_of(run):
-    """All slots of a row: a stretch of missed ones is a single row."""
+    """All slots of a row. Consecutive missed slots share one row."""
     first, last, count = instant(run["slot"]), instant(run["slot_last"]), run["slot_count"]
     step = (last - first) / (count - 1) if count > 1 else SECOND
     return [first + i * step for i in range(count)]
@@ -38,7 +38,7 @@ def assert_each_second_once(runs):
 
 
 class Story:
-    """One daemon with all kinds of jobs, killed twice, then down for a while; what it was at each point."""
+    """One daemon with all kinds of jobs, killed twice, then stopped for a while. Keeps the state at each point."""
 
     def __init__(self):
         self.d = Daemon()
@@ -73,7 +73,7 @@ class Story:
         self.down()
 
     def kills(self):
-        """The engine is killed twice; runs that were planned before it are as they were."""
+        """Kills the daemon twice. Runs that were planned before do not change."""
         d = self.d
         self.planned, self.found = {}, {}
         for _ in range(2):
@@ -88,17 +88,17 @@ class Story:
         self.list = d.jobctl("list", "-o", "csv").stdout
 
     def cancel(self):
-        """The waiting run of the follower is cancelled."""
+        """Cancels the waiting run of the job that follows its own end."""
         def waiting():
             return [r for r in self.runs("follower") if r["state"] == "queued"]
 
         def cancelled():
-            # it may have begun a moment ago
+            # it may have just started
             self.cancelled = d.api().post("/v1/runs/%d/cancel" % wait_until("it waits", 30, waiting)[0]["id"])
             return self.cancelled["state"] == "cancelled"
         d = self.d
-        wait_until("a run was cancelled before it began", 30, cancelled)
-        wait_until("it goes on", 30, lambda: self.runs("follower")[0]["id"] > self.cancelled["id"])
+        wait_until("a run was cancelled before it started", 30, cancelled)
+        wait_until("the next run is queued", 30, lambda: self.runs("follower")[0]["id"] > self.cancelled["id"])
 
     def down(self):
         d = self.d
@@ -114,13 +114,13 @@ class Story:
         d.start()
         wait_until("the missed slots are recorded", 30, lambda: any(
             r["reason"] == "missed" and instant(r["slot_last"]) > self.up_again - 5 * SECOND for r in self.runs("missed")))
-        wait_until("the job for boots has run", 30, lambda: [r for r in self.runs("boot") if r["state"] == "succeeded"])
+        wait_until("the boot job has run", 30, lambda: [r for r in self.runs("boot") if r["state"] == "succeeded"])
         d.stop()
         d.start()
         time.sleep(1)
         for name in ("second", "several", "missed", "jitter", "follower"):
             d.api().post("/v1/jobs/%d/cancel" % self.ids[name])
-        wait_until("all is over", 60, lambda: all(r["state"] in FINAL for r in d.runs()))
+        wait_until("all runs have ended", 60, lambda: all(r["state"] in FINAL for r in d.runs()))
         self.history = {name: self.runs(name) for name in self.ids}
         self.jobs = {j["name"]: j for j in d.api().pages("/v1/jobs?state=active,finished,cancelled", "jobs")}
         with open(self.ran) as f:
@@ -133,7 +133,7 @@ def story():
 
 
 @case
-def each_second_has_one_run_through_kills_of_the_engine():
+def each_second_has_one_run_although_the_daemon_is_killed():
     runs = story().history["second"]
     assert_each_second_once(runs)
     slots = Counter(slot for name, slot in story().commands)
@@ -144,7 +144,7 @@ def each_second_has_one_run_through_kills_of_the_engine():
 
 
 @case
-def several_expressions_on_a_job_unite_their_slots():
+def several_expressions_of_a_job_combine_their_slots():
     runs = story().history["several"]
     assert_each_second_once(runs)
     assert sum(r["state"] == "succeeded" for r in runs) > 5, runs
@@ -163,11 +163,11 @@ def jitter_is_drawn_once_per_slot_and_kept():
 
 
 @case
-def a_job_after_its_finish_counts_from_the_end_through_restarts_and_cancelling():
+def after_finish_schedules_count_from_the_end_despite_restarts_and_cancellation():
     s = story()
     runs = sorted(s.history["follower"], key=lambda r: r["id"])
     for a, b in zip(runs, runs[1:]):
-        # one that was cancelled before its slot is left out: its slot counts
+        # runs cancelled before their slot are left out, because the slot counts there
         wait = instant(b["slot"]) - max(instant(a["ended_at"]), instant(a["slot"]))
         assert SECOND <= wait < 2 * SECOND, (wait, a, b)
     after = [r for r in runs if r["id"] > s.cancelled["id"] and r["state"] == "succeeded"]
@@ -175,7 +175,7 @@ def a_job_after_its_finish_counts_from_the_end_through_restarts_and_cancelling()
 
 
 @case
-def a_bound_ends_jobs_that_wait_for_a_finish_or_a_boot():
+def until_ends_jobs_that_wait_for_a_finish_or_a_boot():
     s = story()
     for name in ("follower-once", "boot-bound"):
         assert s.jobs[name]["state"] == "finished", s.jobs[name]
@@ -185,7 +185,7 @@ def a_bound_ends_jobs_that_wait_for_a_finish_or_a_boot():
 
 
 @case
-def a_job_for_boots_runs_once_per_boot():
+def a_boot_job_runs_once_per_boot():
     s = story()
     assert s.boots_before == [], s.boots_before
     assert [r["kind"] for r in s.history["boot"]] == ["boot"], s.history["boot"]
@@ -193,19 +193,19 @@ def a_job_for_boots_runs_once_per_boot():
 
 
 @case
-def of_slots_missed_while_down_the_latest_runs_and_the_others_are_one_row():
+def of_the_missed_slots_the_latest_runs_and_the_others_are_one_row():
     s = story()
     runs = s.history["missed"]
     assert_each_second_once(runs)
     skipped = [r for r in runs if r["state"] == "skipped"]
-    # On a busy machine a run may take longer than a second; then the slots during that run are skipped for it.
+    # On a busy machine a run may take longer than a second; the slots during that run are skipped.
     ran = [(instant(r["started_at"]), instant(r["ended_at"])) for r in runs if r["state"] == "succeeded"]
     missed = [r for r in skipped if r["reason"] == "missed"]
     for r in skipped:
         slot = instant(r["slot"])
         assert r["reason"] == "missed" or r["reason"] == "overlap" and any(a <= slot + SECOND and b >= slot for a, b in ran), r
     long = max(missed, key=lambda r: r["slot_count"])
-    # what was planned before the stop runs late, so the stretch is a look-ahead shorter than the pause
+    # slots planned before the stop run late, so fewer slots are missed than the pause is long
     assert DOWN - 8 <= long["slot_count"] <= DOWN + 5, long
     after = [r for r in runs if instant(r["slot"]) == instant(long["slot_last"]) + SECOND]
     assert [r["state"] for r in after] == ["succeeded"], after
@@ -213,7 +213,7 @@ def of_slots_missed_while_down_the_latest_runs_and_the_others_are_one_row():
 
 
 @case
-def lists_say_what_comes_next_and_what_was_last():
+def lists_show_the_next_and_the_last_run():
     s = story()
     now = instant(s.listed["second"]["next_at"])
     for name in ("second", "several", "jitter", "missed"):
@@ -237,7 +237,7 @@ def a_run_starts_within_a_second_of_its_slot():
         runs = [r for r in d.runs(job) if r["state"] == "succeeded"]
         late = sorted((instant(r["started_at"]) - instant(r["slot"])).total_seconds() for r in runs)
         assert late[0] >= 0, late
-        # others share this machine and its disk, so the best one speaks for all
+        # the machine and its disk are shared, so the best of several runs counts
         assert late[0] < 1, late
         return "late by %.0f ms in the middle, %.0f ms at worst" % (late[len(late) // 2] * 1000, late[-1] * 1000)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limit that follows the machine, over hours of made-up readings; and the files it is read from. */
+/* The automatic limit of concurrent runs, over hours of simulated load figures. */
 #include "base/auto.h"
 #include "base/io.h"
 #include "base/text.h"
@@ -14,7 +14,7 @@
 #define T0 (1000 * USEC_SEC)
 #define STEP (250 * USEC_MSEC)
 
-/* A machine that is at ease. */
+/* A machine without pressure. */
 static struct capacity_view calm(usec_t now, size_t in_flight, bool waiting)
 {
 	return (struct capacity_view){.now = now, .machine = {{500, 1000, 0, 0}}, .in_flight = in_flight, .waiting = waiting};
@@ -28,7 +28,7 @@ static struct capacity_view pressed(usec_t now, size_t in_flight, enum machine_f
 	return v;
 }
 
-/* Steps every quarter of a second with all places taken; returns the time after it. */
+/* Steps every 250 ms with all of the limit in use; returns the time afterwards. */
 static usec_t run_full(struct capacity *c, usec_t from, usec_t lasts, enum machine_figure f, int64_t percent)
 {
 	for (usec_t t = from; t < from + lasts; t += STEP) {
@@ -52,7 +52,7 @@ static void an_idle_machine_reaches_the_ceiling_within_a_second(void **state)
 	assert_int_equal(capacity_again(&c, T0 + USEC_SEC), USEC_NEVER);
 }
 
-static void nothing_moves_while_nothing_waits(void **state)
+static void the_limit_does_not_change_while_no_run_waits(void **state)
 {
 	struct capacity c;
 
@@ -68,7 +68,7 @@ static void nothing_moves_while_nothing_waits(void **state)
 	assert_int_equal(c.why, CAPACITY_START);
 }
 
-static void short_memory_takes_it_down_to_the_cores(void **state)
+static void memory_pressure_lowers_the_limit_to_the_number_of_cores(void **state)
 {
 	struct capacity c;
 	usec_t t;
@@ -83,7 +83,7 @@ static void short_memory_takes_it_down_to_the_cores(void **state)
 	assert_int_equal(c.limit, 4);
 }
 
-static void busy_disks_take_it_down_less_and_busy_processors_to_the_start(void **state)
+static void disk_pressure_lowers_the_limit_less_and_cpu_pressure_to_the_initial_limit(void **state)
 {
 	struct capacity c;
 	usec_t t;
@@ -99,7 +99,7 @@ static void busy_disks_take_it_down_less_and_busy_processors_to_the_start(void *
 	assert_int_equal(c.why, CAPACITY_IO);
 }
 
-static void short_runs_do_not_lower_it_however_busy_the_processors(void **state)
+static void cpu_pressure_by_short_runs_does_not_lower_the_limit(void **state)
 {
 	struct capacity c;
 
@@ -114,7 +114,7 @@ static void short_runs_do_not_lower_it_however_busy_the_processors(void **state)
 	assert_int_equal(c.limit, 512);
 }
 
-static void it_goes_down_by_a_quarter_of_what_runs_every_five_seconds(void **state)
+static void the_limit_drops_by_a_quarter_every_five_seconds(void **state)
 {
 	struct capacity_view v = pressed(T0 + 9 * USEC_SEC, 100, MACHINE_MEMORY, 50);
 	struct capacity c;
@@ -132,7 +132,7 @@ static void it_goes_down_by_a_quarter_of_what_runs_every_five_seconds(void **sta
 	assert_int_equal(c.limit, 57);
 }
 
-static void it_rests_before_it_rises_and_rises_with_care(void **state)
+static void the_limit_rises_slowly_after_a_rest(void **state)
 {
 	struct capacity c;
 	usec_t t;
@@ -142,7 +142,7 @@ static void it_rests_before_it_rises_and_rises_with_care(void **state)
 	t = run_full(&c, T0, 5 * USEC_MIN, MACHINE_MEMORY, 50);
 	assert_int_equal(c.limit, 8);
 	t = run_full(&c, t, USEC_SEC, MACHINE_MEMORY, 0);
-	assert_int_equal(c.limit, 8); /* it went down long ago, but pressed it was until now */
+	assert_int_equal(c.limit, 8); /* the limit dropped long ago, but the pressure lasted until now */
 	capacity_init(&c, 8, CAPACITY_CEILING);
 	t = run_full(&c, t, 5 * USEC_SEC + STEP, MACHINE_MEMORY, 50);
 	assert_int_equal(c.limit, 72);
@@ -154,8 +154,8 @@ static void it_rests_before_it_rises_and_rises_with_care(void **state)
 	assert_int_equal(c.limit, 512);
 }
 
-/* Memory gets short whenever more than 200 run: the limit must settle, not swing. */
-static void it_does_not_flap(void **state)
+/* Memory is short whenever more than 200 runs are active: the limit must settle instead of oscillating. */
+static void the_limit_does_not_oscillate(void **state)
 {
 	struct capacity c;
 	size_t moves = 0, low = 512;
@@ -173,7 +173,7 @@ static void it_does_not_flap(void **state)
 	assert_true(moves < 60);
 }
 
-static void between_the_marks_it_stays(void **state)
+static void medium_pressure_does_not_change_the_limit(void **state)
 {
 	struct capacity c;
 
@@ -185,7 +185,7 @@ static void between_the_marks_it_stays(void **state)
 	assert_true(capacity_again(&c, T0 + USEC_HOUR) <= T0 + USEC_HOUR + USEC_SEC);
 }
 
-static void without_pressure_figures_the_load_counts(void **state)
+static void without_pressure_figures_the_load_average_is_used(void **state)
 {
 	struct capacity c;
 	struct capacity_view v = {.now = T0, .machine = {{2000, -1, -1, -1}}, .in_flight = 64, .waiting = true};
@@ -202,11 +202,11 @@ static void without_pressure_figures_the_load_counts(void **state)
 	assert_int_equal(c.why, CAPACITY_LOAD);
 	v.now += USEC_HOUR;
 	v.in_flight = c.limit;
-	v.machine = MACHINE_UNKNOWN; /* nothing at all is known: nothing speaks against it */
+	v.machine = MACHINE_UNKNOWN; /* no figure is known, so the limit may rise */
 	assert_true(capacity_step(&c, &v));
 }
 
-static void a_pinned_limit_never_moves(void **state)
+static void a_pinned_limit_never_changes(void **state)
 {
 	struct capacity c;
 
@@ -219,7 +219,7 @@ static void a_pinned_limit_never_moves(void **state)
 	assert_int_equal(capacity_again(&c, T0), USEC_NEVER);
 }
 
-static void every_reason_has_words(void **state)
+static void every_reason_has_a_text(void **state)
 {
 	(void)state;
 	for (int i = 0; i < CAPACITY_WHY_MAX; i++)
@@ -228,7 +228,7 @@ static void every_reason_has_words(void **state)
 
 /* ---- the files ---- */
 
-static void figures_are_read_from_their_texts(void **state)
+static void figures_are_parsed(void **state)
 {
 	(void)state;
 	assert_int_equal(machine_conditions_parse_pressure("some avg10=12.34 avg60=1.00 avg300=0.00 total=5\nfull …"), 12340);
@@ -242,7 +242,7 @@ static void figures_are_read_from_their_texts(void **state)
 	assert_int_equal(machine_conditions_parse_load("1e99"), -1);
 }
 
-static void a_condition_on_a_figure_that_is_not_told_neither_holds_nor_is_known(void **state)
+static void a_condition_on_an_unknown_figure_does_not_hold(void **state)
 {
 	const struct machine_figures now = {{500, 20000, -1, 0}};
 	static const struct {
@@ -271,7 +271,7 @@ static void write_text(const char *dir, const char *name, const char *text)
 	fclose(f);
 }
 
-static void what_a_machine_does_not_tell_is_unknown_and_asked_once_a_second(void **state)
+static void figures_are_read_once_a_second_and_missing_files_are_unknown(void **state)
 {
 	char dir[] = "/tmp/test-capacity-XXXXXX";
 	struct machine_load m = {.root = dir};
@@ -300,20 +300,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_idle_machine_reaches_the_ceiling_within_a_second),
-		TEST(nothing_moves_while_nothing_waits),
-		TEST(short_memory_takes_it_down_to_the_cores),
-		TEST(busy_disks_take_it_down_less_and_busy_processors_to_the_start),
-		TEST(short_runs_do_not_lower_it_however_busy_the_processors),
-		TEST(it_goes_down_by_a_quarter_of_what_runs_every_five_seconds),
-		TEST(it_rests_before_it_rises_and_rises_with_care),
-		TEST(it_does_not_flap),
-		TEST(between_the_marks_it_stays),
-		TEST(without_pressure_figures_the_load_counts),
-		TEST(a_pinned_limit_never_moves),
-		TEST(every_reason_has_words),
-		TEST(figures_are_read_from_their_texts),
-		TEST(a_condition_on_a_figure_that_is_not_told_neither_holds_nor_is_known),
-		TEST(what_a_machine_does_not_tell_is_unknown_and_asked_once_a_second),
+		TEST(the_limit_does_not_change_while_no_run_waits),
+		TEST(memory_pressure_lowers_the_limit_to_the_number_of_cores),
+		TEST(disk_pressure_lowers_the_limit_less_and_cpu_pressure_to_the_initial_limit),
+		TEST(cpu_pressure_by_short_runs_does_not_lower_the_limit),
+		TEST(the_limit_drops_by_a_quarter_every_five_seconds),
+		TEST(the_limit_rises_slowly_after_a_rest),
+		TEST(the_limit_does_not_oscillate),
+		TEST(medium_pressure_does_not_change_the_limit),
+		TEST(without_pressure_figures_the_load_average_is_used),
+		TEST(a_pinned_limit_never_changes),
+		TEST(every_reason_has_a_text),
+		TEST(figures_are_parsed),
+		TEST(a_condition_on_an_unknown_figure_does_not_hold),
+		TEST(figures_are_read_once_a_second_and_missing_files_are_unknown),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small parts of the daemon: run_watch_set, configuration, active_runs, places, the socket. */
+/* Small parts of the daemon: run watches, configuration, rate meter, active runs, paths, the socket. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -36,7 +36,7 @@ static void listen_once(int64_t job, int64_t run, enum run_state s, void *arg)
 	}
 }
 
-static void a_hub_tells_those_who_watch_and_no_others(void **state)
+static void a_notification_reaches_only_the_watches_that_it_concerns(void **state)
 {
 	struct run_watch_set *h = run_watch_set_new();
 	struct ear run = {h}, job = {h}, other = {h};
@@ -56,7 +56,7 @@ static void a_hub_tells_those_who_watch_and_no_others(void **state)
 	run_watch_set_free(h);
 }
 
-static void a_watch_may_end_inside_its_own_call(void **state)
+static void a_watch_may_be_freed_inside_its_own_callback(void **state)
 {
 	struct run_watch_set *h = run_watch_set_new();
 	struct ear a = {h, .leave = true}, b = {h, .nest = true}, c = {h, .leave = true};
@@ -75,7 +75,7 @@ static void a_watch_may_end_inside_its_own_call(void **state)
 	run_watch_set_free(h);
 }
 
-static void bad_configuration_names_line_and_cause(void **state)
+static void an_invalid_configuration_is_reported_with_line_and_reason(void **state)
 {
 	static const struct {
 		const char *text, *want;
@@ -106,7 +106,7 @@ static void bad_configuration_names_line_and_cause(void **state)
 	unlink(path);
 }
 
-static void the_run_lease_is_a_minute_and_not_below_the_lease(void **state)
+static void the_default_run_lease_is_a_minute_but_not_below_the_lease(void **state)
 {
 	AUTO_DONE(config) c = {};
 
@@ -119,7 +119,7 @@ static void the_run_lease_is_a_minute_and_not_below_the_lease(void **state)
 	assert_int_equal(config_run_lease(&c), 120);
 }
 
-static void a_printed_configuration_reads_back(void **state)
+static void a_printed_configuration_can_be_read_again(void **state)
 {
 	AUTO_DONE(config) a = {}, b = {};
 	char path[] = "/tmp/jobsched-conf-XXXXXX";
@@ -142,7 +142,7 @@ static void a_printed_configuration_reads_back(void **state)
 	unlink(path);
 }
 
-static void a_password_in_the_stores_address_is_not_shown(void **state)
+static void passwords_in_the_store_address_are_hidden(void **state)
 {
 	static const struct {
 		const char *store, *shown;
@@ -162,7 +162,7 @@ static void a_password_in_the_stores_address_is_not_shown(void **state)
 	}
 }
 
-static void a_reload_takes_what_it_may_and_names_the_rest(void **state)
+static void a_reload_applies_reloadable_keys_and_names_the_others(void **state)
 {
 	AUTO_DONE(config) running = {}, fresh = {};
 	AUTO_DONE(strv) need = {};
@@ -179,7 +179,7 @@ static void a_reload_takes_what_it_may_and_names_the_rest(void **state)
 	assert_string_equal(need.v[0], "store");
 }
 
-static void limits_are_numbers_shares_or_words(void **state)
+static void limits_are_numbers_shares_or_keywords(void **state)
 {
 	static const struct {
 		const char *key, *value;
@@ -218,7 +218,7 @@ static void limits_are_numbers_shares_or_words(void **state)
 	}
 }
 
-static void a_pace_is_forgotten_after_a_pause(void **state)
+static void a_rate_meter_is_zero_after_a_pause(void **state)
 {
 	struct rate_meter p = {};
 	usec_t t = USEC_HOUR;
@@ -243,7 +243,7 @@ static struct active_run *make_flight(int64_t id, int64_t fence)
 	return active_run_new(r, ACTIVE_RUN_STARTING);
 }
 
-static void a_flight_is_found_by_its_fence_only(void **state)
+static void an_active_run_is_found_only_with_its_fence(void **state)
 {
 	struct active_runs all = {};
 
@@ -261,7 +261,7 @@ static void a_flight_is_found_by_its_fence_only(void **state)
 	active_runs_done(&all);
 }
 
-static void held_flights_start_in_the_order_of_their_claims(void **state)
+static void held_runs_start_in_the_order_of_their_claims(void **state)
 {
 	struct active_runs all = {};
 
@@ -284,7 +284,7 @@ static void held_flights_start_in_the_order_of_their_claims(void **state)
 	active_runs_done(&all);
 }
 
-static void a_removed_or_replaced_socket_comes_back(void **state)
+static void a_removed_or_replaced_socket_is_restored(void **state)
 {
 	char dir[] = "/tmp/jobsched-sock-XXXXXX";
 	AUTO_TEXT path = NULL;
@@ -325,7 +325,7 @@ static void a_removed_or_replaced_socket_comes_back(void **state)
 
 /* ---- notices ---- */
 
-static void a_mail_has_one_line_per_header_whatever_is_in_it(void **state)
+static void each_mail_header_is_one_line(void **state)
 {
 	struct mail m = {.from_user = "a b>\nBcc: x", .from_host = "h\r\n", .to = "ann@example.com", .subject = "plain",
 		.id = "1-2\n", .text = "ends in blank \nFrom me\n.\na=b \xc3\xb6", .date = INT64_C(1800000000000000)};
@@ -349,7 +349,7 @@ static void count_overlong(struct active_run *f, void *arg)
 	++*(int *)arg;
 }
 
-static void a_run_that_takes_long_is_told_once(void **state)
+static void a_long_run_is_reported_once(void **state)
 {
 	struct active_runs all = {};
 	struct run *r[3];
@@ -376,20 +376,20 @@ static void a_run_that_takes_long_is_told_once(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(a_hub_tells_those_who_watch_and_no_others),
-		TEST(a_watch_may_end_inside_its_own_call),
-		TEST(bad_configuration_names_line_and_cause),
-		TEST(the_run_lease_is_a_minute_and_not_below_the_lease),
-		TEST(a_printed_configuration_reads_back),
-		TEST(a_password_in_the_stores_address_is_not_shown),
-		TEST(a_reload_takes_what_it_may_and_names_the_rest),
-		TEST(limits_are_numbers_shares_or_words),
-		TEST(a_pace_is_forgotten_after_a_pause),
-		TEST(held_flights_start_in_the_order_of_their_claims),
-		TEST(a_flight_is_found_by_its_fence_only),
-		TEST(a_removed_or_replaced_socket_comes_back),
-		TEST(a_mail_has_one_line_per_header_whatever_is_in_it),
-		TEST(a_run_that_takes_long_is_told_once),
+		TEST(a_notification_reaches_only_the_watches_that_it_concerns),
+		TEST(a_watch_may_be_freed_inside_its_own_callback),
+		TEST(an_invalid_configuration_is_reported_with_line_and_reason),
+		TEST(the_default_run_lease_is_a_minute_but_not_below_the_lease),
+		TEST(a_printed_configuration_can_be_read_again),
+		TEST(passwords_in_the_store_address_are_hidden),
+		TEST(a_reload_applies_reloadable_keys_and_names_the_others),
+		TEST(limits_are_numbers_shares_or_keywords),
+		TEST(a_rate_meter_is_zero_after_a_pause),
+		TEST(held_runs_start_in_the_order_of_their_claims),
+		TEST(an_active_run_is_found_only_with_its_fence),
+		TEST(a_removed_or_replaced_socket_is_restored),
+		TEST(each_mail_header_is_one_line),
+		TEST(a_long_run_is_reported_once),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the planner asks the store, and that it asks again. */
+/* The planner: when it submits operations, and that it repeats refused ones. */
 #include "base/err.h"
 #include "daemon/schedule/planner.h"
 #include "daemon/loop/store_thread.h"
@@ -7,7 +7,7 @@
 #include "unit/unit.h"
 #include <stdlib.h>
 
-/* It keeps the last operation until the test answers it. */
+/* Keeps the last operation until the test answers it. */
 struct store_thread {
 	struct op *op;
 	int submitted;
@@ -37,12 +37,12 @@ static void answer(struct store_thread *t, enum err_kind kind)
 	assert_non_null(op);
 	t->op = NULL;
 	op->ok = kind == ERR_NONE;
-	op->err = (struct err){.kind = kind, .msg = "as the test wants it"};
+	op->err = (struct err){.kind = kind, .msg = "set by the test"};
 	op->on_done(op, op->arg);
 }
 
-/* A store that is away for a moment when the machine comes up must not cost anybody his job. */
-static void jobs_for_boots_are_queued_when_the_store_is_back(void **state)
+/* A store that does not answer during a boot must not cost a boot job its run. */
+static void boot_jobs_are_queued_when_the_store_is_back(void **state)
 {
 	struct store_thread t = {};
 	struct planner *p;
@@ -63,7 +63,7 @@ static void jobs_for_boots_are_queued_when_the_store_is_back(void **state)
 		assert_non_null(t.op);
 		assert_int_equal(t.op->kind, OP_BOOT);
 		assert_string_equal(t.op->boot.boot, "b0");
-		assert_int_equal(t.op->boot.now, boot); /* it is of that moment, however late it is stored */
+		assert_int_equal(t.op->boot.now, boot); /* the time of the boot, even if it is stored later */
 	}
 	answer(&t, ERR_NONE);
 	now += USEC_MIN;
@@ -72,7 +72,7 @@ static void jobs_for_boots_are_queued_when_the_store_is_back(void **state)
 	planner_free(p);
 }
 
-static void what_could_not_be_planned_is_planned_a_second_later(void **state)
+static void a_refused_plan_is_submitted_again_after_a_second(void **state)
 {
 	struct store_thread t = {};
 	struct planner *p;
@@ -87,7 +87,7 @@ static void what_could_not_be_planned_is_planned_a_second_later(void **state)
 	answer(&t, ERR_BUSY);
 	again = planner_pump(p);
 	assert_in_range(again, now + 1, now + USEC_SEC);
-	now -= USEC_HOUR; /* the clock is set back: it does not wait for that hour */
+	now -= USEC_HOUR; /* the clock is set back: the planner does not wait for an hour */
 	planner_set_next_slot(p, now);
 	planner_pump(p);
 	assert_int_equal(t.submitted, 2);
@@ -98,8 +98,8 @@ static void what_could_not_be_planned_is_planned_a_second_later(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(jobs_for_boots_are_queued_when_the_store_is_back),
-		TEST(what_could_not_be_planned_is_planned_a_second_later),
+		TEST(boot_jobs_are_queued_when_the_store_is_back),
+		TEST(a_refused_plan_is_submitted_again_after_a_second),
 	};
 
 	return RUN_TESTS(tests);

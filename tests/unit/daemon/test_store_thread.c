@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the store, when they are left while something is under way. */
+/* The store threads: shutdown with operations under way, and fair reads. */
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/event.h"
@@ -18,7 +18,7 @@ struct world {
 	sd_event *ev;
 	struct store_thread *thread;
 	int answered, acted;
-	int64_t order[64]; /* uids in the order of their reads; the reader's until all are answered */
+	int64_t order[64]; /* uids in the order of their reads; written by the reader thread */
 	int n_read;
 };
 
@@ -56,7 +56,7 @@ static struct op *op_add(void (*on_done)(struct op *, void *), void *arg)
 	return op;
 }
 
-/* As a route does: the client may be gone, and what it kept for him is freed. */
+/* Like a route: frees the memory of the request. */
 static void answer(struct op *op, void *arg)
 {
 	struct world **order = arg;
@@ -72,7 +72,7 @@ static void act(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void what_somebody_asked_for_is_brought_to_an_end_by_its_route_also_when_we_leave(void **state)
+static void requests_of_clients_are_completed_at_shutdown(void **state)
 {
 	struct world *w = *state;
 
@@ -84,11 +84,11 @@ static void what_somebody_asked_for_is_brought_to_an_end_by_its_route_also_when_
 		op->act.what = EVENT_JOB_ADD;
 		store_thread_submit(w->thread, op);
 	}
-	store_thread_free(STEAL(w->thread)); /* the loop never came to it */
+	store_thread_free(STEAL(w->thread)); /* the loop has not run */
 	assert_int_equal(w->answered, 3);
 }
 
-static void on_what_is_the_engines_own_nobody_acts_after_it_left(void **state)
+static void operations_of_the_daemon_have_no_callback_at_shutdown(void **state)
 {
 	struct world *w = *state;
 
@@ -99,16 +99,16 @@ static void on_what_is_the_engines_own_nobody_acts_after_it_left(void **state)
 
 /* ---- reads ---- */
 
-struct look {
+struct uid_read {
 	struct read_task task;
 	struct world *world;
-	sem_t *gate; /* waited for, where there is one */
+	sem_t *gate; /* the read waits for it; NULL: it does not wait */
 	size_t result;
 };
 
-static void look_work(struct store *s, struct read_task *task)
+static void uid_read_work(struct store *s, struct read_task *task)
 {
-	struct look *l = (struct look *)task;
+	struct uid_read *l = (struct uid_read *)task;
 
 	(void)s;
 	if (l->gate)
@@ -117,21 +117,21 @@ static void look_work(struct store *s, struct read_task *task)
 	task->charge = l->result;
 }
 
-static void look_done(struct read_task *task)
+static void uid_read_done(struct read_task *task)
 {
-	((struct look *)task)->world->answered++;
+	((struct uid_read *)task)->world->answered++;
 	free(task);
 }
 
-static void look(struct world *w, int64_t uid, size_t result, sem_t *gate)
+static void submit_read(struct world *w, int64_t uid, size_t result, sem_t *gate)
 {
-	struct look *l = xcalloc(1, sizeof(*l));
+	struct uid_read *l = xcalloc(1, sizeof(*l));
 
-	*l = (struct look){.task = {.item.key = uid, .work = look_work, .done = look_done}, .world = w, .gate = gate, .result = result};
+	*l = (struct uid_read){.task = {.item.key = uid, .work = uid_read_work, .done = uid_read_done}, .world = w, .gate = gate, .result = result};
 	store_thread_read(w->thread, &l->task);
 }
 
-static void answered(struct world *w, int n)
+static void wait_for_answers(struct world *w, int n)
 {
 	while (w->answered < n)
 		assert_true(sd_event_run(w->ev, UINT64_MAX) >= 0);
@@ -144,18 +144,18 @@ static void reads_of_users_take_turns(void **state)
 	sem_t gate;
 
 	sem_init(&gate, 0, 0);
-	look(w, 1000, 0, &gate); /* keeps the reader busy until all others wait */
+	submit_read(w, 1000, 0, &gate); /* keeps the reader busy until all other reads are queued */
 	for (int i = 0; i < 20; i++)
-		look(w, 1000, 0, NULL);
-	look(w, 1001, 0, NULL);
-	look(w, 0, 0, NULL);
+		submit_read(w, 1000, 0, NULL);
+	submit_read(w, 1001, 0, NULL);
+	submit_read(w, 0, 0, NULL);
 	sem_post(&gate);
-	answered(w, 23);
+	wait_for_answers(w, 23);
 	for (int i = 0; i < 4; i++) {
 		others += w->order[i] != 1000;
 		assert_int_equal(w->order[4 + i], 1000);
 	}
-	assert_int_equal(others, 2); /* each after at most one or two of the others */
+	assert_int_equal(others, 2); /* each after at most two reads of uid 1000 */
 	sem_destroy(&gate);
 }
 
@@ -165,26 +165,26 @@ static void a_user_with_unread_results_waits_and_others_do_not(void **state)
 
 	store_thread_bound_results(w->thread, 1000, 10000);
 	for (int i = 0; i < 4; i++)
-		look(w, 1000, 600, NULL);
-	look(w, 1001, 0, NULL);
-	answered(w, 3); /* two results of 1000 reach its limit */
+		submit_read(w, 1000, 600, NULL);
+	submit_read(w, 1001, 0, NULL);
+	wait_for_answers(w, 3); /* two results of 1000 reach its limit */
 	assert_true(w->order[0] == 1001 || w->order[1] == 1001 || w->order[2] == 1001);
-	look(w, 1001, 0, NULL);
-	answered(w, 4);
+	submit_read(w, 1001, 0, NULL);
+	wait_for_answers(w, 4);
 	assert_int_equal(w->n_read, 4);
 	assert_int_equal(w->order[3], 1001);
 	store_thread_release(w->thread, 1000, 600);
-	answered(w, 5);
+	wait_for_answers(w, 5);
 	assert_int_equal(w->order[4], 1000);
-	store_thread_free(STEAL(w->thread)); /* the last one is done all the same */
+	store_thread_free(STEAL(w->thread)); /* the last read is completed at shutdown */
 	assert_int_equal(w->answered, 6);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_somebody_asked_for_is_brought_to_an_end_by_its_route_also_when_we_leave, begin, end),
-		cmocka_unit_test_setup_teardown(on_what_is_the_engines_own_nobody_acts_after_it_left, begin, end),
+		cmocka_unit_test_setup_teardown(requests_of_clients_are_completed_at_shutdown, begin, end),
+		cmocka_unit_test_setup_teardown(operations_of_the_daemon_have_no_callback_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(reads_of_users_take_turns, begin, end),
 		cmocka_unit_test_setup_teardown(a_user_with_unread_results_waits_and_others_do_not, begin, end),
 	};
