@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds API paths, follows pages and explains missing objects. */
+/* Sends API requests, page by page for lists; explains missing objects. */
 #include "jobctl/api.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/connect.h"
 #include "jobctl/ctl.h"
 #include "jobctl/member.h"
-#include "jobctl/unresponsive.h"
 #include "jobctl/suggest.h"
+#include "jobctl/unresponsive.h"
 #include "jobctl/warrant_supply.h"
-#include "jobctl/connect.h"
 #include "wire/http_client.h"
 #include <inttypes.h>
 #include <poll.h>
@@ -27,15 +27,16 @@ void api_query_add(struct buf *path, const char *key, const char *value)
 	for (; *value; value++) {
 		unsigned char ch = (unsigned char)*value;
 
-		if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-			strchr("-._~,", ch))
+		if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+			(ch >= '0' && ch <= '9') || strchr("-._~,", ch))
 			buf_char(path, (char)ch);
 		else
 			buf_printf(path, "%%%02X", ch);
 	}
 }
 
-static bool request_once(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret, struct err *e)
+static bool request_once(struct ctl *c, const char *method, const char *path, const json_t *body,
+	json_t **ret, struct err *e)
 {
 	usec_t asked = clock_boot(&clock_system);
 	bool ok;
@@ -49,9 +50,12 @@ static bool request_once(struct ctl *c, const char *method, const char *path, co
 	return ok;
 }
 
-/* ERR_BUSY means that the daemon did nothing, so the request can be repeated, also one that is not idempotent. */
-static bool request_retry_busy(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
-	struct err *e)
+/*
+ * ERR_BUSY means that the daemon did nothing, so the request can be repeated, also one that is not
+ * idempotent.
+ */
+static bool request_retry_busy(struct ctl *c, const char *method, const char *path,
+	const json_t *body, json_t **ret, struct err *e)
 {
 	struct err why = {};
 
@@ -76,8 +80,9 @@ bool api_call(struct ctl *c, const char *method, const char *path, const json_t 
 	if (request_retry_busy(c, method, path, body, ret, &why))
 		return true;
 	if (warrant_supply_needed(&why) &&
-	    warrant_supply(c, &(struct warrant_supply_request){method, path, body}, &approved, &why) &&
-	    request_retry_busy(c, method, path, approved, ret, &why))
+		warrant_supply(c, &(struct warrant_supply_request){method, path, body}, &approved,
+			&why) &&
+		request_retry_busy(c, method, path, approved, ret, &why))
 		return true;
 	if (e)
 		*e = why;
@@ -136,14 +141,16 @@ static bool fail_unknown_job(struct ctl *c, const struct ref *r, struct err *e)
 	size_t i;
 
 	if (!r->name[0])
-		return err_set(e, ERR_NOT_FOUND, "no job %" PRId64 "; 'jobctl list --all' shows all jobs",
-			r->job);
+		return err_set(e, ERR_NOT_FOUND,
+			"no job %" PRId64 "; 'jobctl list --all' shows all jobs", r->job);
 	if (api_call(c, "GET", "/v1/jobs?limit=1000", NULL, &answer, NULL))
 		json_array_foreach(json_object_get(answer, "jobs"), i, job)
 			suggest_job_name(job, &s);
 	if (s.best)
-		return err_set(e, ERR_NOT_FOUND, "no job '%s'; did you mean '%s'?", r->name, s.best);
-	return err_set(e, ERR_NOT_FOUND, "no job '%s'; 'jobctl list --all' shows all jobs", r->name);
+		return err_set(e, ERR_NOT_FOUND, "no job '%s'; did you mean '%s'?", r->name,
+			s.best);
+	return err_set(e, ERR_NOT_FOUND, "no job '%s'; 'jobctl list --all' shows all jobs",
+		r->name);
 }
 
 bool api_job(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
@@ -184,13 +191,15 @@ bool api_run(struct ctl *c, const struct ref *r, json_t **ret, struct err *e)
 	}
 	if (!ref_job_matches(r, member_int(run, "job"), member_text(run, "job_name"))) {
 		ref_of_run(run, &proper);
-		return err_set(e, ERR_NOT_FOUND, "no run '%s'; did you mean '%s'?", r->text, proper.data);
+		return err_set(e, ERR_NOT_FOUND, "no run '%s'; did you mean '%s'?", r->text,
+			proper.data);
 	}
 	*ret = json_incref(run);
 	return true;
 }
 
-bool api_runs(struct ctl *c, int64_t job, const char *states, int limit, json_t **ret, struct err *e)
+bool api_runs(struct ctl *c, int64_t job, const char *states, int limit, json_t **ret,
+	struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	json_auto_t *answer = NULL;
@@ -211,6 +220,6 @@ bool api_run_wait(struct ctl *c, int64_t run, int seconds, json_t **ret, struct 
 	if (seconds > API_WAIT_MAX)
 		seconds = API_WAIT_MAX;
 	path = xprintf("/v1/runs/%" PRId64 "?wait=%d", run, seconds);
-	return connect_daemon(c, e) &&
-	       http_client_call(c->client, "GET", path, NULL, seconds * 1000 + API_TIMEOUT_MS, ret, e);
+	return connect_daemon(c, e) && http_client_call(c->client, "GET", path, NULL,
+					       seconds * 1000 + API_TIMEOUT_MS, ret, e);
 }

@@ -12,9 +12,13 @@ struct err;
 #define API_TIMEOUT_MS 60000
 #define API_WAIT_MAX 3600 /* seconds that one request may wait for a run to end */
 
-void api_query_add(struct buf *path, const char *key, const char *value); /* appends ?key=value or &key=value, percent-encoded */
+/* Appends ?key=value or &key=value, percent-encoded. */
+void api_query_add(struct buf *path, const char *key, const char *value);
 
-/* Sends a request. It is repeated while the daemon is busy, and once more with a warrant if the daemon requires one. */
+/*
+ * Sends a request. It is repeated while the daemon is busy, and once more with a warrant if the
+ * daemon requires one.
+ */
 bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,
 	struct err *e);
 
@@ -23,7 +27,8 @@ bool api_job(struct ctl *c, const struct ref *r, json_t **ret, struct err *e);
 bool api_run(struct ctl *c, const struct ref *r /* of a run */, json_t **ret, struct err *e);
 bool api_run_id(struct ctl *c, int64_t run, json_t **ret, struct err *e);
 /* An array of a job's runs in these states (NULL: any), newest first. */
-bool api_runs(struct ctl *c, int64_t job, const char *states, int limit, json_t **ret, struct err *e);
+bool api_runs(struct ctl *c, int64_t job, const char *states, int limit, json_t **ret,
+	struct err *e);
 /* Returns when the run has ended or the time is over. */
 bool api_run_wait(struct ctl *c, int64_t run, int seconds, json_t **ret, struct err *e);
 
@@ -35,6 +40,6 @@ struct pages {
 	void (*page)(void *arg); /* called after each page; may be NULL */
 	void *arg;
 	size_t limit;         /* rows of all pages; 0: no limit */
-	char *next_cursor;    /* out: where the limit was reached; NULL: at the end. Owned by the caller */
+	char *next_cursor;    /* out, owned by the caller: where the limit was reached; NULL: at the end */
 };
 bool api_pages(struct ctl *c, struct pages *p, struct err *e);

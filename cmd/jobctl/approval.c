@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows what a job starts, field by field, and asks for approval. */
+/* Asks for approval of what a job starts, after showing it field by field. */
 #include "jobctl/approval.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -33,7 +34,9 @@ static void show_field(const struct exec_spec_field *f, const void *at)
 	switch (f->type) {
 	case EXEC_SPEC_INT:
 		if (*(const int64_t *)at != f->preset)
-			ctl_say(strcmp(f->name, "umask") == 0 ? "  %s: 0%" PRIo64 : "  %s: %" PRId64, f->name, *(const int64_t *)at);
+			ctl_say(strcmp(f->name, "umask") == 0 ? "  %s: 0%" PRIo64
+							      : "  %s: %" PRId64,
+				f->name, *(const int64_t *)at);
 		return;
 	case EXEC_SPEC_TEXT:
 		if (*(char *const *)at)
@@ -45,7 +48,8 @@ static void show_field(const struct exec_spec_field *f, const void *at)
 		return;
 	default:
 		if (blob->data && blob->len == SHA256_LEN)
-			ctl_say("  stdin: SHA-256 %s", sha256_hex((const unsigned char *)blob->data, hex));
+			ctl_say("  stdin: SHA-256 %s",
+				sha256_hex((const unsigned char *)blob->data, hex));
 	}
 }
 
@@ -53,8 +57,9 @@ static void show_exec_spec(const struct exec_spec *o)
 {
 	static const char *const apart[] = {"uid", "owner", "argv", "name", "job"};
 
-	ctl_say("to be approved: %s%s%sto run as %s (uid %" PRId64 "):", o->name ? "job '" : "a job without a name, ",
-		o->name ? o->name : "", o->name ? "', " : "", o->owner, o->uid);
+	ctl_say("to be approved: %s%s%sto run as %s (uid %" PRId64 "):",
+		o->name ? "job '" : "a job without a name, ", o->name ? o->name : "",
+		o->name ? "', " : "", o->owner, o->uid);
 	show_command(&o->argv);
 	for (size_t i = 0; i < exec_spec_fields_count; i++) {
 		const struct exec_spec_field *f = &exec_spec_fields[i];
@@ -73,8 +78,9 @@ bool approval_confirm(const struct ctl *c, const struct exec_spec *o, struct err
 	if (c->yes)
 		return true;
 	if (!ctl_can_ask())
-		return err_set(e, ERR_DENIED, "not approved: part of this comes from the daemon and was not typed here, and there is no "
-					      "terminal to ask on; if it is correct, repeat the command with --yes");
+		return err_set(e, ERR_DENIED,
+			"not approved: part of this comes from the daemon and was not typed here, and there is no "
+			"terminal to ask on; if it is correct, repeat the command with --yes");
 	if (ctl_ask("Approve it?"))
 		return true;
 	return err_set(e, ERR_DENIED, "not approved; nothing was changed");

@@ -8,7 +8,8 @@ struct err;
 struct exec_spec;
 
 /*
- * Shows owner, command and settings, and asks on the terminal unless --yes was given. Needed where a part of them came from
- * the daemon and was not typed by the user. False (ERR_DENIED): not approved.
+ * Shows owner, command and settings, and asks on the terminal unless --yes was given. Needed where
+ * a part of them came from the daemon and was not typed by the user. False (ERR_DENIED): not
+ * approved.
  */
 bool approval_confirm(const struct ctl *c, const struct exec_spec *o, struct err *e);

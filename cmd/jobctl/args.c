@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses command lines with the common subset of argtable 2 and 3. */
+/* Parses command lines with argtable, version 2 or 3. */
 #include "jobctl/args.h"
 
 #ifdef HAVE_ARGTABLE3
@@ -86,19 +86,23 @@ static bool no_such_option(const struct args_how *how, const char *text, struct 
 	for (size_t i = 0; i < how->count; i++)
 		suggest_offer(&s, how->opts[i].name);
 	if (s.best)
-		return err_set(e, ERR_INVALID, "there is no option '%s' (did you mean '--%s'?)", name, s.best);
+		return err_set(e, ERR_INVALID, "there is no option '%s' (did you mean '--%s'?)",
+			name, s.best);
 	return err_set(e, ERR_INVALID, "there is no option '%s'", name);
 }
 
-/* Reports the first error that argtable found. The code of an unknown short option is its letter. */
+/*
+ * Reports the first error that argtable found. The code of an unknown short option is its letter.
+ */
 static bool fail_parse(const struct args_how *how, const struct arg_end *end, struct err *e)
 {
 	int code = end->error[0];
 	const char *text = end->argval[0];
 
 	if (code == ARG_EMISSARG)
-		return text && *text ? err_set(e, ERR_INVALID, "the option '%s' needs a value", text)
-				     : err_set(e, ERR_INVALID, "an option was given an empty value");
+		return text && *text
+			       ? err_set(e, ERR_INVALID, "the option '%s' needs a value", text)
+			       : err_set(e, ERR_INVALID, "an option was given an empty value");
 	if (code == ARG_ELONGOPT)
 		return no_such_option(how, text ? text : "", e);
 	if (code > ARG_EMISSARG && code < 128 && isalnum(code))
@@ -107,8 +111,8 @@ static bool fail_parse(const struct args_how *how, const struct arg_end *end, st
 }
 
 /*
- * argtable treats an empty value as missing. So each empty word is replaced by one letter before parsing, and by the
- * original word afterwards.
+ * argtable treats an empty value as missing. So each empty word is replaced by one letter before
+ * parsing, and by the original word afterwards.
  */
 struct argv_copy {
 	int argc;
@@ -143,7 +147,8 @@ static const char *argv_copy_original(const struct argv_copy *w, const char *wor
 	return word;
 }
 
-static void copy_values(struct args *a, const struct argtable *t, const struct args_how *how, const struct argv_copy *w)
+static void copy_values(struct args *a, const struct argtable *t, const struct args_how *how,
+	const struct argv_copy *w)
 {
 	const struct arg_str *operands = t->rows[how->count];
 
@@ -195,7 +200,9 @@ bool args_parse(const struct args_how *how, int argc, char **argv, struct args *
 	const struct arg_end *end;
 
 	argv_copy_init(&argv_copy, argc, argv);
-	/* argtable calls getopt_long(), which stops at the first operand only with this variable. */
+	/*
+	 * argtable calls getopt_long(), which stops at the first operand only with this variable.
+	 */
 	if (how->command)
 		setenv("POSIXLY_CORRECT", "1", 1);
 	else

@@ -22,7 +22,8 @@ struct args_how {
 	bool command;           /* the first operand ends the options: it begins a command */
 };
 /* Skips argv[0]. The values point into argv. */
-bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret, struct err *e);
+bool args_parse(const struct args_how *how, int argc, char **argv, struct args **ret,
+	struct err *e);
 void args_free(struct args *a);
 AUTO_DEFINE(args);
 

@@ -30,8 +30,9 @@ static bool add_advice(struct err *e, const char *advice)
 }
 
 /*
- * Tries the socket path computed from this environment. A daemon that was started in another environment (another
- * XDG_RUNTIME_DIR, 'su', 'sudo') has written its path to a file in the state directory.
+ * Tries the socket path computed from this environment. A daemon that was started in another
+ * environment (another XDG_RUNTIME_DIR, 'su', 'sudo') has written its path to a file in the state
+ * directory.
  */
 static bool try_user(struct ctl *c, const struct paths *p, struct err *e)
 {
@@ -45,22 +46,27 @@ static bool try_user(struct ctl *c, const struct paths *p, struct err *e)
 
 static bool connect_user(struct ctl *c, const struct paths *p, struct err *e)
 {
-	AUTO_TEXT advice = c->instance ? xprintf(START_USER " --instance %s'", c->instance) : xstrdup(START_USER "'");
+	AUTO_TEXT advice = c->instance ? xprintf(START_USER " --instance %s'", c->instance)
+				       : xstrdup(START_USER "'");
 
 	return try_user(c, p, e) || add_advice(e, advice);
 }
 
 /* The user's daemon if it answers, else the system's. */
-static bool connect_either(struct ctl *c, const struct paths *user, const char *system, struct err *e)
+static bool connect_either(struct ctl *c, const struct paths *user, const char *system,
+	struct err *e)
 {
 	if (try_user(c, user, NULL) || try_socket(c, system, e))
 		return true;
 	if (!e || e->kind != ERR_UNREACHABLE)
 		return false;
 	if (c->instance)
-		return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER " --instance %s'", user->socket, system,
-			c->instance);
-	return err_set(e, ERR_UNREACHABLE, "no daemon answers at '%s' or '%s'; " START_USER "' or 'systemctl start jobschedd'" NAMED_INSTANCE,
+		return err_set(e, ERR_UNREACHABLE,
+			"no daemon answers at '%s' or '%s'; " START_USER " --instance %s'",
+			user->socket, system, c->instance);
+	return err_set(e, ERR_UNREACHABLE,
+		"no daemon answers at '%s' or '%s'; " START_USER
+		"' or 'systemctl start jobschedd'" NAMED_INSTANCE,
 		user->socket, system);
 }
 
@@ -73,12 +79,15 @@ bool connect_daemon(struct ctl *c, struct err *e)
 		return true;
 	if (c->socket_given)
 		return try_socket(c, c->socket_given, e) ||
-		       add_advice(e, START_USER "' or 'systemctl start jobschedd', or name another --socket");
+		       add_advice(e, START_USER
+			       "' or 'systemctl start jobschedd', or name another --socket");
 	if (!paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
 	if (c->where == WHERE_SYSTEM)
 		return try_socket(c, system.socket, e) || add_advice(e, START_SYSTEM);
-	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user, e))
+	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user,
+		    e))
 		return c->where == WHERE_ANY && try_socket(c, system.socket, NULL);
-	return c->where == WHERE_USER ? connect_user(c, &user, e) : connect_either(c, &user, system.socket, e);
+	return c->where == WHERE_USER ? connect_user(c, &user, e)
+				      : connect_either(c, &user, system.socket, e);
 }

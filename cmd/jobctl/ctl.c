@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints messages and questions to standard error. */
+/* Prints messages to standard error; asks questions there. */
 #include "jobctl/ctl.h"
 
 #include "base/auto.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Context of a command: connection, options and output format. */
+/* Context of a command: connection, options, output format. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -8,7 +8,15 @@
 struct http_client;
 struct err;
 
-enum format { FORMAT_TABLE, FORMAT_WIDE, FORMAT_JSON, FORMAT_JSONL, FORMAT_CSV, FORMAT_NAME, FORMAT_MAX };
+enum format {
+	FORMAT_TABLE,
+	FORMAT_WIDE,
+	FORMAT_JSON,
+	FORMAT_JSONL,
+	FORMAT_CSV,
+	FORMAT_NAME,
+	FORMAT_MAX
+};
 enum where { WHERE_ANY, WHERE_USER, WHERE_SYSTEM };
 
 enum exit_code {
@@ -33,7 +41,7 @@ struct ctl {
 	bool colour;
 	int width;                 /* of the terminal in columns; 0: do not cut lines */
 	bool yes;                  /* --yes: approve without asking */
-	const char *job_typed;     /* the operand that names the job to change or run; NULL: none. Borrowed */
+	const char *job_typed;     /* borrowed: the operand that names the job; NULL: none */
 	usec_t now;                /* when the command started, for relative times */
 	struct http_client *client; /* NULL until connect_daemon() */
 	char *socket;              /* path that the client is connected to */

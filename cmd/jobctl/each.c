@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes operands in turn; combines their results and exit codes. */
+/* Processes the operands of a verb in turn. */
 #include "jobctl/each.h"
-#include "jobctl/args.h"
+
 #include "base/err.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
 #include "jobctl/ref.h"
+#include "jobctl/render/render.h"
 
 int each_operand(struct ctl *c, const struct args *a, each_fn *fn, void *arg)
 {

@@ -9,7 +9,10 @@ struct ctl;
 struct err;
 struct ref;
 
-/* Processes one operand. Prints a message unless JSON is selected. *ret: the object for JSON output. */
+/*
+ * Processes one operand. Prints a message unless JSON is selected. *ret: the object for JSON
+ * output.
+ */
 typedef bool each_fn(struct ctl *c, const struct ref *ref, void *arg, json_t **ret, struct err *e);
 
 /* Continues after a failure. Returns the exit code of the first failure. */

@@ -70,7 +70,10 @@ static bool write_temp_file(struct editor *ed, const struct buf *text, struct er
 	return r == 0 || err_errno(e, -r, "cannot write '%s'", ed->path);
 }
 
-/* $EDITOR may contain options, so a shell splits it. The path is passed as an argument and is not split. */
+/*
+ * $EDITOR may contain options, so a shell splits it. The path is passed as an argument and is not
+ * split.
+ */
 static void exec_editor(const char *name, const char *path)
 {
 	AUTO_TEXT script = xprintf("%s \"$@\"", name);
@@ -103,7 +106,9 @@ static bool run_editor(const char *path, struct err *e)
 		return err_errno(e, errno, "cannot start the editor '%s'", name);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return true;
-	return err_set(e, ERR_INVALID, "the editor '%s' failed; nothing was changed. Set VISUAL or EDITOR to another editor", name);
+	return err_set(e, ERR_INVALID,
+		"the editor '%s' failed; nothing was changed. Set VISUAL or EDITOR to another editor",
+		name);
 }
 
 bool editor_run(struct editor *ed, struct buf *text, struct err *e)
@@ -117,6 +122,7 @@ bool editor_run(struct editor *ed, struct buf *text, struct err *e)
 	if (r < 0)
 		return err_errno(e, -r, "cannot read '%s' back from the editor", ed->path);
 	if (text->len && strlen(text->data) != text->len)
-		return err_set(e, ERR_INVALID, "the edited text has NUL bytes; nothing was changed");
+		return err_set(e, ERR_INVALID,
+			"the edited text has NUL bytes; nothing was changed");
 	return true;
 }

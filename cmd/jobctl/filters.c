@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adds list filter options to the query of an API path. */
-#include "base/rfc3339.h"
 #include "jobctl/filters.h"
 
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/moment.h"
 #include <string.h>
 
-bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now, struct err *e)
+bool filter_time(struct buf *path, const struct args *a, const char *name, usec_t now,
+	struct err *e)
 {
 	const char *text = args_last(a, name);
 	const struct moment_how how = {.now = now, .back = true};
@@ -43,9 +44,11 @@ bool filter_states(struct buf *path, const struct args *a, filter_state_fn *is_s
 		AUTO_TEXT list = xstrdup(args_nth(a, "state", i));
 		char *save = NULL;
 
-		for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		for (char *word = strtok_r(list, ",", &save); word;
+			word = strtok_r(NULL, ",", &save)) {
 			if (!is_state(word))
-				return err_set(e, ERR_INVALID, "--state: there is no state '%s'", word);
+				return err_set(e, ERR_INVALID, "--state: there is no state '%s'",
+					word);
 			api_query_add(path, "state", word);
 		}
 	}
@@ -56,6 +59,7 @@ bool filter_tags_check(const struct args *a, struct err *e)
 {
 	for (size_t i = 0; i < args_count(a, "tag"); i++)
 		if (!strchr(args_nth(a, "tag", i), '='))
-			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE", args_nth(a, "tag", i));
+			return err_set(e, ERR_INVALID, "--tag: '%s' is not KEY=VALUE",
+				args_nth(a, "tag", i));
 	return true;
 }

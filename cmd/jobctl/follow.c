@@ -2,16 +2,16 @@
 /* Waits for runs to end; copies their output meanwhile. */
 #include "jobctl/follow.h"
 
-#include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/job.h"
 #include "core/job/run.h"
+#include "jobctl/api.h"
 #include "jobctl/ctl.h"
+#include "jobctl/member.h"
 #include "jobctl/render/run_output.h"
 #include "jobctl/render/words.h"
-#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -41,7 +41,10 @@ static bool deadline_passed(usec_t until)
 	return until >= 0 && clock_boot(&clock_system) >= until;
 }
 
-/* Sleeps before the next request, twice as long each time, but not beyond 'until' or the time 'due'. */
+/*
+ * Sleeps before the next request, twice as long each time, but not beyond 'until' or the time
+ * 'due'.
+ */
 static void sleep_before_poll(usec_t *pause, usec_t until, usec_t due)
 {
 	usec_t d = *pause, now = clock_now(&clock_system);
@@ -61,8 +64,8 @@ static bool timed_out(struct err *e)
 }
 
 /*
- * Whether a request that failed is repeated: the daemon was reachable before and is not now. *away is the time of the first
- * failure, 0 while the daemon answers; 'until' as for follow_wait().
+ * Whether a request that failed is repeated: the daemon was reachable before and is not now. *away
+ * is the time of the first failure, 0 while the daemon answers; 'until' as for follow_wait().
  */
 static bool retry_request(const struct err *e, usec_t *away, usec_t until)
 {
@@ -106,14 +109,18 @@ bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct 
 			return false;
 		if ((*ret = oldest(open)))
 			return true;
-		/* 'any' is read last, so that it contains a run that began and ended between the requests. */
+		/*
+		 * 'any' is read last, so that it contains a run that began and ended between the
+		 * requests.
+		 */
 		if (!api_job(c, &ref, &def, e) || !api_runs(c, job, NULL, 1, &any, e))
 			return false;
 		newest = member_int(json_array_get(any, 0), "id");
 		next = member_time(def, "next_at");
 		if (newest_before < 0)
 			newest_before = newest;
-		if (newest > newest_before || !next || strcmp(member_text(def, "state"), "active") != 0) {
+		if (newest > newest_before || !next ||
+			strcmp(member_text(def, "state"), "active") != 0) {
 			*ret = json_incref(json_array_get(any, 0));
 			return true;
 		}
@@ -133,7 +140,9 @@ bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e)
 		json_auto_t *def = NULL, *any = NULL;
 		enum job_state state;
 
-		/* The runs are read last: a job that ends between the requests has its run by then. */
+		/*
+		 * The runs are read last: a job that ends between the requests has its run by then.
+		 */
 		if (!api_job(c, &ref, &def, e) || !api_runs(c, job, NULL, 1, &any, e))
 			return false;
 		if (json_array_size(any) > 0) {
@@ -145,7 +154,9 @@ bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e)
 			return true;
 		}
 		if (!said)
-			ctl_say("job %" PRId64 " has no run yet; waiting for one (jobctl why %" PRId64 ")", job, job);
+			ctl_say("job %" PRId64
+				" has no run yet; waiting for one (jobctl why %" PRId64 ")",
+				job, job);
 		said = true;
 		sleep_before_poll(&pause, -1, member_time(def, "next_at"));
 	}
@@ -157,12 +168,14 @@ bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct 
 
 	for (;;) {
 		json_auto_t *now = NULL;
-		usec_t left = until < 0 ? API_WAIT_MAX * USEC_SEC : until - clock_boot(&clock_system);
+		usec_t left =
+			until < 0 ? API_WAIT_MAX * USEC_SEC : until - clock_boot(&clock_system);
 
 		if (left < 0)
 			left = 0;
 		/* The API takes whole seconds; a fraction is slept below. */
-		if (!api_run_wait(c, run, (int)(left / USEC_SEC < API_WAIT_MAX ? left / USEC_SEC : API_WAIT_MAX),
+		if (!api_run_wait(c, run,
+			    (int)(left / USEC_SEC < API_WAIT_MAX ? left / USEC_SEC : API_WAIT_MAX),
 			    &now, e)) {
 			if (retry_request(e, &away, until))
 				continue;
@@ -180,7 +193,9 @@ bool follow_wait(struct ctl *c, int64_t run, usec_t until, json_t **ret, struct 
 	}
 }
 
-/* Whether this attempt has started. The number of a claimed run includes an attempt that has not. */
+/*
+ * Whether this attempt has started. The number of a claimed run includes an attempt that has not.
+ */
 static bool attempt_begun(const json_t *run, int64_t attempt)
 {
 	int64_t tries = member_int(run, "attempt");
@@ -211,8 +226,12 @@ static bool wait_attempt(struct ctl *c, int64_t run, int64_t attempt, json_t **r
 	}
 }
 
-/* Copies the output of one attempt until its end. After an interruption it continues at the same offset. */
-static bool copy_attempt_output(struct ctl *c, struct run_output_range place, bool raw, struct err *e)
+/*
+ * Copies the output of one attempt until its end. After an interruption it continues at the same
+ * offset.
+ */
+static bool copy_attempt_output(struct ctl *c, struct run_output_range place, bool raw,
+	struct err *e)
 {
 	AUTO_DONE(run_output) o = {.raw = raw};
 	int64_t from = place.from, total, dropped;
@@ -267,7 +286,8 @@ void follow_say(const json_t *run, bool hint)
 
 	buf_str(&line, "run ");
 	ref_of_run(run, &line);
-	buf_printf(&line, " %s%s", strcmp(state, "cancelled") == 0 || strcmp(state, "skipped") == 0 ? "was " : "",
+	buf_printf(&line, " %s%s",
+		strcmp(state, "cancelled") == 0 || strcmp(state, "skipped") == 0 ? "was " : "",
 		strcmp(state, "timed_out") == 0 ? "timed out" : state);
 	if (started && ended)
 		buf_printf(&line, " after %s", words_duration(ended - started, took));
@@ -288,7 +308,9 @@ int follow_exit(const json_t *run, bool propagate)
 		const char *state;
 		int code;
 	} codes[] = {
-		{"cancelled", EXIT_RUN_CANCELLED}, {"skipped", EXIT_RUN_SKIPPED}, {"expired", EXIT_RUN_SKIPPED},
+		{"cancelled", EXIT_RUN_CANCELLED},
+		{"skipped", EXIT_RUN_SKIPPED},
+		{"expired", EXIT_RUN_SKIPPED},
 		{"timed_out", EXIT_RUN_TIMED_OUT},
 	};
 	const json_t *code = json_object_get(run, "exit_code");

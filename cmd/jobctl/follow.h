@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for runs and follows their output. */
+/* Waits for runs; follows their output. */
 #pragma once
 #include "base/clock.h"
 #include <jansson.h>
@@ -11,11 +11,15 @@ struct err;
 bool follow_run_is_final(const json_t *run); /* the state of a run object */
 
 /*
- * Finds the run of a job to wait for: its oldest unfinished run, else its next run as soon as that exists, else its newest
- * run. *ret NULL: the job has no run and no next slot. 'until' is a time of clock_boot, -1: no limit; ERR_BUSY: it has passed.
+ * Finds the run of a job to wait for: its oldest unfinished run, else its next run as soon as that
+ * exists, else its newest run. *ret NULL: the job has no run and no next slot. 'until' is a time of
+ * clock_boot, -1: no limit; ERR_BUSY: it has passed.
  */
 bool follow_find(struct ctl *c, int64_t job, usec_t until, json_t **ret, struct err *e);
-/* Finds the newest run of a job and waits until there is one. *ret NULL: the job has ended without a run. */
+/*
+ * Finds the newest run of a job and waits until there is one. *ret NULL: the job has ended without
+ * a run.
+ */
 bool follow_first(struct ctl *c, int64_t job, json_t **ret, struct err *e);
 
 /* Waits until a run has ended. ERR_BUSY: 'until' has passed. */
@@ -31,7 +35,13 @@ struct follow_from {
 /* Copies output of this and later attempts until the run has ended; *ret is the run then. */
 bool follow_output(struct ctl *c, const struct follow_from *f, json_t **ret, struct err *e);
 
-/* Prints how a run ended, one line to standard error. 'hint': for a failure, also the command that shows the output. */
+/*
+ * Prints how a run ended, one line to standard error. 'hint': for a failure, also the command that
+ * shows the output.
+ */
 void follow_say(const json_t *run, bool hint);
-/* The exit code of jobctl for the result of a run. 'propagate': the exit code of the command if it has one. */
+/*
+ * The exit code of jobctl for the result of a run. 'propagate': the exit code of the command if it
+ * has one.
+ */
 int follow_exit(const json_t *run, bool propagate);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints 'jobctl help' and the help of each verb. One option per line, so that programs can read it. */
-#include "core/job/job_fields.h"
+/* Prints help texts, one option per line so that programs can read them. */
 #include "jobctl/help.h"
 
-#include "jobctl/verb.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "jobctl/verb.h"
 #include <string.h>
 
 #define OPTION_COLUMN 28
@@ -35,18 +34,21 @@ static bool is_global(const struct opt *o)
 	return false;
 }
 
-/* Headings for the many options of a job. An option that is not listed here stands under "Options". */
+/*
+ * Headings for the many options of a job. An option that is not listed here stands under "Options".
+ */
 static const struct {
 	const char *heading;
 	const char *names[20];
 } job_groups[] = {
-	{"When to run", {"at", "in", "every", "cron", "iso", "after-finish", "on", "manual", "tz", "from", "until", "jitter",
-		"dst-gap", "dst-fold", "catchup"}},
-	{"What to run", {"cwd", "env", "env-file", "stdin", "umask", "param", "template", "secret", "artifact", "sha256"}},
-	{"Limits", {"timeout", "run-timeout", "grace", "sandbox", "mem", "cpu", "pids", "nice", "ionice", "limit",
-		"output-limit"}},
-	{"Which due run starts, and where", {"priority", "queue", "overlap", "max-running", "rate", "deadline", "expires",
-		"when", "node-label"}},
+	{"When to run", {"at", "in", "every", "cron", "iso", "after-finish", "on", "manual", "tz",
+				"from", "until", "jitter", "dst-gap", "dst-fold", "catchup"}},
+	{"What to run", {"cwd", "env", "env-file", "stdin", "umask", "param", "template", "secret",
+				"artifact", "sha256"}},
+	{"Limits", {"timeout", "run-timeout", "grace", "sandbox", "mem", "cpu", "pids", "nice",
+			   "ionice", "limit", "output-limit"}},
+	{"Which due run starts, and where", {"priority", "queue", "overlap", "max-running", "rate",
+						    "deadline", "expires", "when", "node-label"}},
 	{"Failures and notices", {"retries", "backoff", "on-exit", "on-lost", "notify"}},
 };
 #define JOB_GROUPS (sizeof(job_groups) / sizeof(job_groups[0]))
@@ -117,13 +119,14 @@ void help_group(const struct verb *table, const char *word, struct buf *out)
 	for (const struct verb *v = NULL; (v = verb_in_group(table, v, word));)
 		buf_printf(out, "  %-16s%s%s\n", v->name, v->help,
 			v->bare ? " (default)" : "");
-	buf_printf(out, "\n'jobctl help %s VERB' describes one of them. The manual is jobctl(1).\n", word);
+	buf_printf(out, "\n'jobctl help %s VERB' describes one of them. The manual is jobctl(1).\n",
+		word);
 }
 
 void help_verb(const struct verb *v, struct buf *out)
 {
-	buf_printf(out, "Usage: jobctl %s [OPTION…]%s%s\n\n%s%s.\n", v->name, v->operands ? " " : "",
-		v->operands ? v->operands : "",
+	buf_printf(out, "Usage: jobctl %s [OPTION…]%s%s\n\n%s%s.\n", v->name,
+		v->operands ? " " : "", v->operands ? v->operands : "",
 		(char[]){(char)(v->help[0] & ~0x20), 0}, v->help + 1);
 	if (v->details)
 		buf_printf(out, "\n%s", v->details);

@@ -6,5 +6,6 @@ struct buf;
 struct verb;
 
 void help_all(const struct verb *table, struct buf *out);
-void help_group(const struct verb *table, const char *word, struct buf *out); /* the verbs of two words that begin with 'word' */
+/* The verbs of two words that begin with 'word'. */
+void help_group(const struct verb *table, const char *word, struct buf *out);
 void help_verb(const struct verb *v, struct buf *out);

@@ -22,7 +22,10 @@ char *local_zone_parse(const char *text)
 	if (dir)
 		text = dir + strlen(ZONE_DIR);
 	len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
-	/* POSIX rules such as CET-1CEST and CET-1CEST,M3.5.0 are not names; they have letters after a number. */
+	/*
+	 * POSIX rules such as CET-1CEST and CET-1CEST,M3.5.0 are not names; they have letters after
+	 * a number.
+	 */
 	if (len == 0 || len > ZONE_MAX || text[0] == '/' || (text[len] && text[len] != '\n'))
 		return NULL;
 	if (!memchr(text, '/', len) && strcspn(text, "+-0123456789") < len && text[len - 1] >= 'A')

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobctl program: finds the verb, reads global options, runs it. */
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/help.h"
 #include "jobctl/render/render.h"
@@ -15,11 +15,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static bool parse_verb_options(const struct verb *v, int argc, char **argv, struct args **ret, struct err *e)
+static bool parse_verb_options(const struct verb *v, int argc, char **argv, struct args **ret,
+	struct err *e)
 {
 	struct opt opts[OPTS_MAX];
-	/* Without a verb only the options before its name are parsed: the name is the first operand. */
-	struct args_how how = {.opts = opts, .count = verb_opts(v, opts), .command = !v || v->command};
+	/*
+	 * Without a verb only the options before its name are parsed: the name is the first
+	 * operand.
+	 */
+	struct args_how how = {.opts = opts,
+		.count = verb_opts(v, opts),
+		.command = !v || v->command};
 
 	return args_parse(&how, argc, argv, ret, e);
 }
@@ -55,7 +61,9 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 	}
 	if (args_last(a, "instance")) {
 		if (strchr(args_last(a, "instance"), '/'))
-			return err_set(e, ERR_INVALID, "--instance: '%s' is not the name of an instance", args_last(a, "instance"));
+			return err_set(e, ERR_INVALID,
+				"--instance: '%s' is not the name of an instance",
+				args_last(a, "instance"));
 		c->instance = args_last(a, "instance");
 		c->socket_given = NULL;
 	}
@@ -66,7 +74,8 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 
 static void read_terminal(struct ctl *c)
 {
-	const char *socket = getenv("JOBSCHED_SOCKET"), *plain = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *socket = getenv("JOBSCHED_SOCKET"), *plain = getenv("NO_COLOR"),
+		   *term = getenv("TERM");
 	struct winsize size;
 
 	c->now = clock_now(&clock_system);
@@ -90,7 +99,8 @@ static bool check_format(const struct verb *v, enum format f, struct err *e)
 {
 	if (v->formats & 1u << f)
 		return true;
-	return err_set(e, ERR_INVALID, "'%s' cannot be shown as %s", v->name, render_format_name(f));
+	return err_set(e, ERR_INVALID, "'%s' cannot be shown as %s", v->name,
+		render_format_name(f));
 }
 
 static bool check_operands(const struct verb *v, const struct args *a, struct err *e)
@@ -127,7 +137,10 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 	return v->run(c, a);
 }
 
-/* 'jobctl queue --help' lists all verbs of the group, although 'jobctl queue' is also 'jobctl queue list'. */
+/*
+ * 'jobctl queue --help' lists all verbs of the group, although 'jobctl queue' is also 'jobctl queue
+ * list'.
+ */
 static bool asks_about_group(char *const *words, size_t n)
 {
 	return n == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) &&
@@ -145,7 +158,8 @@ int main(int argc, char **argv)
 	size_t n, used;
 
 	read_terminal(&c);
-	json_object_seed(1); /* a random seed would need /dev/urandom; the daemon's answers are trusted */
+	/* A random seed would be read from /dev/urandom; the daemon's answers are trusted. */
+	json_object_seed(1);
 	if (!parse_verb_options(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
 		return usage(NULL, &e);
 	if (args_has(a, "help")) {

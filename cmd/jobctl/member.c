@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads members of JSON objects. */
-#include "base/rfc3339.h"
 #include "jobctl/member.h"
 
+#include "base/rfc3339.h"
 #include "base/text.h"
 
 int64_t member_int(const json_t *o, const char *key)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and prints job and run references. */
+/* Parses references to jobs or runs; prints them. */
 #include "jobctl/ref.h"
 
 #include "base/buf.h"
@@ -30,7 +30,8 @@ static bool parse_job(const char *text, size_t len, struct ref *r, struct err *e
 	}
 	if (!job_name_check(word, NULL))
 		return err_set(e, ERR_INVALID,
-			"'%s' is not a reference to a job or run; write a number, a name or NAME#RUN", text);
+			"'%s' is not a reference to a job or run; write a number, a name or NAME#RUN",
+			text);
 	memcpy(r->name, word, len + 1);
 	return true;
 }
@@ -41,7 +42,8 @@ bool ref_parse(const char *text, struct ref *ret, struct err *e)
 	struct ref r = {.text = text};
 
 	if (hash && !text_parse_int(hash + 1, 1, INT64_MAX, &r.run))
-		return err_set(e, ERR_INVALID, "'%s' is not a reference to a run: a number must follow the '#'", text);
+		return err_set(e, ERR_INVALID,
+			"'%s' is not a reference to a run: a number must follow the '#'", text);
 	if (hash != text && !parse_job(text, hash ? (size_t)(hash - text) : strlen(text), &r, e))
 		return false;
 	*ret = r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References to jobs and runs: 12, backup, backup#17, 12#17, #17. */
+/* References to a job or run: 12, backup, backup#17, 12#17, #17. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,7 +16,9 @@ struct ref {
 };
 bool ref_parse(const char *text, struct ref *ret, struct err *e);
 
-/* Whether the reference fits the job with this number and name (NULL: none). '#17' fits every job. */
+/*
+ * Whether the reference fits the job with this number and name (NULL: none). '#17' fits every job.
+ */
 bool ref_job_matches(const struct ref *r, int64_t job, const char *name);
 
 /* Append the reference to a job object or run object of the API, by name if it has one. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suggests verbs and names that are close to a mistyped word. */
+/* Suggests known words that are close to a mistyped one. */
 #include "jobctl/suggest.h"
 
 #include "base/auto.h"
@@ -37,25 +37,50 @@ static int suggest_second(const struct verb *table, const char *word)
 
 	for (; v; v = next) {
 		next = verb_in_group(table, v, word);
-		buf_printf(&line, "%s%s", line.len == 0 ? "" : next ? ", " : " or ", verb_second_word(v));
+		buf_printf(&line, "%s%s",
+			line.len == 0 ? ""
+			: next	      ? ", "
+				      : " or ",
+			verb_second_word(v));
 	}
 	ctl_say("jobctl: '%s' is followed by %s; see 'jobctl help %s'", word, line.data, word);
 	return EXIT_USAGE;
 }
 
-/* Verbs of crontab(1), at(1), systemctl(1), pueue, docker and kubectl, with the jobctl command for each. */
+/*
+ * Verbs of crontab(1), at(1), systemctl(1), pueue, docker and kubectl, with the jobctl command for
+ * each.
+ */
 static const struct {
 	const char *word, *here;
 } other_tools[] = {
-	{"atq", "jobctl list"}, {"atrm", "jobctl rm JOB"}, {"clean", "jobctl db prune"},
-	{"delete", "jobctl rm JOB"}, {"describe", "jobctl show JOB"}, {"disable", "jobctl pause JOB"},
-	{"drain", "jobctl node drain NODE"}, {"enable", "jobctl resume JOB"}, {"follow", "jobctl log -f JOB"},
-	{"get", "jobctl show JOB"}, {"info", "jobctl show JOB"}, {"jobs", "jobctl list"},
-	{"kill", "jobctl cancel RUN"}, {"ls", "jobctl list"}, {"ps", "jobctl runs --state running"},
-	{"queues", "jobctl queue list"}, {"remove", "jobctl rm JOB"}, {"resign", "jobctl node resign NODE"},
-	{"restart", "jobctl run JOB"}, {"retry", "jobctl dead retry RUN', or 'jobctl run JOB"}, {"start", "jobctl run JOB"},
-	{"stop", "jobctl cancel RUN', or 'jobctl pause JOB"}, {"tail", "jobctl log -f JOB"}, {"trigger", "jobctl run JOB"},
-	{"undrain", "jobctl node undrain NODE"}, {"unpause", "jobctl resume JOB"}, {"update", "jobctl set JOB KEY=VALUE"},
+	{"atq", "jobctl list"},
+	{"atrm", "jobctl rm JOB"},
+	{"clean", "jobctl db prune"},
+	{"delete", "jobctl rm JOB"},
+	{"describe", "jobctl show JOB"},
+	{"disable", "jobctl pause JOB"},
+	{"drain", "jobctl node drain NODE"},
+	{"enable", "jobctl resume JOB"},
+	{"follow", "jobctl log -f JOB"},
+	{"get", "jobctl show JOB"},
+	{"info", "jobctl show JOB"},
+	{"jobs", "jobctl list"},
+	{"kill", "jobctl cancel RUN"},
+	{"ls", "jobctl list"},
+	{"ps", "jobctl runs --state running"},
+	{"queues", "jobctl queue list"},
+	{"remove", "jobctl rm JOB"},
+	{"resign", "jobctl node resign NODE"},
+	{"restart", "jobctl run JOB"},
+	{"retry", "jobctl dead retry RUN', or 'jobctl run JOB"},
+	{"start", "jobctl run JOB"},
+	{"stop", "jobctl cancel RUN', or 'jobctl pause JOB"},
+	{"tail", "jobctl log -f JOB"},
+	{"trigger", "jobctl run JOB"},
+	{"undrain", "jobctl node undrain NODE"},
+	{"unpause", "jobctl resume JOB"},
+	{"update", "jobctl set JOB KEY=VALUE"},
 };
 
 int suggest_verb(const struct verb *table, char *const *words, size_t n)

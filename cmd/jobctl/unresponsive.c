@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the daemon's process state and explains the delay. */
+/* Explains a delay by the process state of the daemon. */
 #include "jobctl/unresponsive.h"
 
-#include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "jobctl/api.h"
 #include "jobctl/ctl.h"
 #include "wire/http_client.h"
 #include <string.h>
@@ -15,8 +15,8 @@
 #define PATIENCE_MS 3000
 
 /*
- * The state letter of proc(5); 0: unknown. With socket activation the peer is the service manager, so the name of the
- * process is checked.
+ * The state letter of proc(5); 0: unknown. With socket activation the peer is the service manager,
+ * so the name of the process is checked.
  */
 static char daemon_process_state(pid_t pid)
 {
@@ -24,7 +24,8 @@ static char daemon_process_state(pid_t pid)
 	AUTO_DONE(buf) text = {};
 	const char *after;
 
-	if (pid <= 0 || io_read_file(path, &text, 4096) < 0 || !text.data || !strstr(text.data, "(jobschedd)"))
+	if (pid <= 0 || io_read_file(path, &text, 4096) < 0 || !text.data ||
+		!strstr(text.data, "(jobschedd)"))
 		return 0;
 	after = strrchr(text.data, ')');
 	return after[1] == ' ' ? after[2] : 0;
@@ -46,7 +47,8 @@ static void say_unresponsive(void *arg)
 	AUTO_DONE(buf) words = {};
 
 	put_daemon(c, pid, daemon_process_state(pid), &words);
-	ctl_say("%s has not answered for %d s; waiting up to %d s", words.data, PATIENCE_MS / 1000, API_TIMEOUT_MS / 1000);
+	ctl_say("%s has not answered for %d s; waiting up to %d s", words.data, PATIENCE_MS / 1000,
+		API_TIMEOUT_MS / 1000);
 }
 
 void unresponsive_watch(struct ctl *c)
@@ -67,7 +69,7 @@ bool unresponsive_explain(const struct ctl *c, struct err *e)
 	AUTO_DONE(buf) words = {};
 
 	put_daemon(c, c->daemon, state, &words);
-	return err_set(e, e->kind, "%s did not answer within %d s%s%s", words.data, API_TIMEOUT_MS / 1000,
-		state == 'T' ? "" : "; see its log",
+	return err_set(e, e->kind, "%s did not answer within %d s%s%s", words.data,
+		API_TIMEOUT_MS / 1000, state == 'T' ? "" : "; see its log",
 		uncertain ? "; it may still carry out the request" : "");
 }

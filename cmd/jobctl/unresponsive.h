@@ -6,7 +6,10 @@
 struct ctl;
 struct err;
 
-/* Called before and after a request. A message is printed once if the answer takes longer than three seconds. */
+/*
+ * Called before and after a request. A message is printed once if the answer takes longer than
+ * three seconds.
+ */
 void unresponsive_watch(struct ctl *c);
 void unresponsive_watch_end(struct ctl *c);
 

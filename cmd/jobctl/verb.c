@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds verbs in a table and lists their options. */
-#include "core/job/job_fields.h"
+/* Searches a table of verbs. */
 #include "jobctl/verb.h"
 
-#include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include <assert.h>
 #include <string.h>
 
@@ -45,7 +44,8 @@ const struct verb *verb_in_group(const struct verb *table, const struct verb *v,
 	return NULL;
 }
 
-const struct verb *verb_match(const struct verb *table, char *const *words, size_t n, size_t *ret_used)
+const struct verb *verb_match(const struct verb *table, char *const *words, size_t n,
+	size_t *ret_used)
 {
 	const struct verb *found = NULL;
 

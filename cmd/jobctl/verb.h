@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A verb of jobctl, and searches in a table of verbs. */
+/* Description of a verb, with searches in a table of verbs. */
 #pragma once
-#include "core/job/job_fields.h"
 #include "jobctl/args.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +14,7 @@ struct verb {
 	const char *help;      /* one line, lower case */
 	const char *details;   /* paragraphs of 'jobctl help VERB'; NULL: none */
 	const struct opt *opts; /* NULL: none of its own */
-	bool bare;             /* of two words: the first word alone selects it too ("queue" is "queue list") */
+	bool bare; /* of two words: the first word alone selects it too ("queue" is "queue list") */
 	bool job_fields;       /* takes the options of job_fields[] too */
 	bool command;          /* the first operand begins a command that has options of its own */
 	int min, max;          /* number of operands; max -1: any number */
@@ -26,13 +25,21 @@ struct verb {
 extern const struct opt global_opts[]; /* every verb takes them, before or after its name */
 
 /* All searches take a table whose last row has no name. */
-const struct verb *verb_find(const struct verb *table, const char *name); /* by its whole name; NULL: none */
+/* By its whole name; NULL: none. */
+const struct verb *verb_find(const struct verb *table, const char *name);
 /* The verb that 'words' begin with, and how many of them name it. NULL: none. */
-const struct verb *verb_match(const struct verb *table, char *const *words, size_t n, size_t *ret_used);
-/* The next verb after 'v' (NULL: the first one) that has two words, the first of which is 'word'. NULL: none. */
+const struct verb *verb_match(const struct verb *table, char *const *words, size_t n,
+	size_t *ret_used);
+/*
+ * The next verb after 'v' (NULL: the first one) that has two words, the first of which is 'word'.
+ * NULL: none.
+ */
 const struct verb *verb_in_group(const struct verb *table, const struct verb *v, const char *word);
 const char *verb_second_word(const struct verb *v); /* NULL: its name is one word */
 
 #define OPTS_MAX 96
-/* All options of a verb (NULL: the global ones) in the order of its help, global ones last; returns their number. */
+/*
+ * All options of a verb (NULL: the global ones) in the order of its help, global ones last; returns
+ * their number.
+ */
 size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX]);

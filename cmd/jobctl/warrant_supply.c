@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the spawner for warrants that the daemon requires. */
-#include "core/job/exec_spec_build.h"
 #include "jobctl/warrant_supply.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "core/job/exec_spec.h"
+#include "core/job/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/params.h"
 #include "exec/proto/warrant_client.h"
@@ -35,7 +36,10 @@ bool warrant_supply_needed(const struct err *e)
 
 /* ---- spawner ---- */
 
-/* In the directory of the daemon's socket. Root uses the spawner's main socket, other users the one for warrants only. */
+/*
+ * In the directory of the daemon's socket. Root uses the spawner's main socket, other users the one
+ * for warrants only.
+ */
 static char *spawner_socket(const struct ctl *c)
 {
 	const char *slash = c->socket ? strrchr(c->socket, '/') : NULL;
@@ -44,9 +48,12 @@ static char *spawner_socket(const struct ctl *c)
 	return slash ? xprintf("%.*s/%s", (int)(slash - c->socket), c->socket, name) : NULL;
 }
 
-/* Requests a new warrant for these bytes. With 'check': asks whether that warrant is valid for them; 'ret' may be NULL. */
-static bool request_from_spawner(const struct ctl *c, const struct warrant_subject *t, const char *check, unsigned char ret[WARRANT_LEN],
-	struct err *e)
+/*
+ * Requests a new warrant for these bytes. With 'check': asks whether that warrant is valid for
+ * them; 'ret' may be NULL.
+ */
+static bool request_from_spawner(const struct ctl *c, const struct warrant_subject *t,
+	const char *check, unsigned char ret[WARRANT_LEN], struct err *e)
 {
 	AUTO_TEXT socket = spawner_socket(c);
 	unsigned char old[WARRANT_LEN], new[WARRANT_LEN];
@@ -55,7 +62,10 @@ static bool request_from_spawner(const struct ctl *c, const struct warrant_subje
 		return err_set(e, ERR_INTERNAL, "cannot find the socket of the spawner");
 	if (check && !warrant_parse(check, old))
 		return err_set(e, ERR_DENIED, "it has no warrant");
-	if (!warrant_client_request(&(struct warrant_query){.socket = socket, .subject = *t, .check = check ? old : NULL}, new, e))
+	if (!warrant_client_request(&(struct warrant_query){.socket = socket,
+					    .subject = *t,
+					    .check = check ? old : NULL},
+		    new, e))
 		return false;
 	if (ret)
 		memcpy(ret, new, WARRANT_LEN);
@@ -75,12 +85,14 @@ struct subject {
 };
 
 /*
- * The identity of a job at its first approval. It follows from the owner and the name, which no two jobs share, or from the idempotency
- * key, so that a repeated submission has the same warrant; a job with neither has a random one.
+ * The identity of a job at its first approval. It follows from the owner and the name, which no two
+ * jobs share, or from the idempotency key, so that a repeated submission has the same warrant; a
+ * job with neither has a random one.
  */
 static void identity_new(struct subject *s, const char *key)
 {
-	const char *kind = s->spec->name ? "name" : "key", *text = s->spec->name ? s->spec->name : key;
+	const char *kind = s->spec->name ? "name" : "key",
+		   *text = s->spec->name ? s->spec->name : key;
 	AUTO_TEXT owner = xprintf("%" PRId64, s->uid);
 	unsigned char sum[SHA256_LEN];
 	struct sha256 h;
@@ -97,7 +109,10 @@ static void identity_new(struct subject *s, const char *key)
 	memcpy(s->job, sum, sizeof(s->job));
 }
 
-/* Brings the definition into the daemon's form: sorted map members, and a time zone that is always set. */
+/*
+ * Brings the definition into the daemon's form: sorted map members, and a time zone that is always
+ * set.
+ */
 static bool normalise(const struct job_spec *s, struct job_spec *ret, struct err *e)
 {
 	AUTO_TEXT text = spec_json_to_text(s);
@@ -119,8 +134,12 @@ static bool exec_spec_make(const struct subject *s, struct exec_spec *ret, struc
 	if (!normalise(s->spec, &spec, e))
 		return false;
 	free(spec.warrant);
-	spec.warrant = xstrdup(warrant_print(s->job, none, text)); /* the identity is part of what is approved */
-	exec_spec_build(ret, &(struct exec_spec_source){.spec = &spec, .uid = s->uid, .owner = s->owner, .params = s->params});
+	/* The identity is part of what is approved. */
+	spec.warrant = xstrdup(warrant_print(s->job, none, text));
+	exec_spec_build(ret, &(struct exec_spec_source){.spec = &spec,
+				     .uid = s->uid,
+				     .owner = s->owner,
+				     .params = s->params});
 	return true;
 }
 
@@ -131,8 +150,13 @@ static bool request_warrant(const struct ctl *c, const struct subject *s, json_t
 	AUTO_DONE(exec_spec) o = {};
 	char text[WARRANT_HEX];
 
-	if (!exec_spec_make(s, &o, e) || !exec_spec_encode(&o, &bytes, e) || (s->confirm && !approval_confirm(c, &o, e)) ||
-	    !request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, NULL, warrant, e))
+	if (!exec_spec_make(s, &o, e) || !exec_spec_encode(&o, &bytes, e) ||
+		(s->confirm && !approval_confirm(c, &o, e)) ||
+		!request_from_spawner(c,
+			&(struct warrant_subject){.kind = WARRANT_OF_ORDER,
+				.data = bytes.data,
+				.len = bytes.len},
+			NULL, warrant, e))
 		return false;
 	json_object_set_new(to, MEMBER, json_string(warrant_print(s->job, warrant, text)));
 	return true;
@@ -141,7 +165,8 @@ static bool request_warrant(const struct ctl *c, const struct subject *s, json_t
 /* ---- a new job ---- */
 
 /* The text of a template that is approved: definition without warrant, parameters and name. */
-static void template_text(const char *name, const json_t *definition, const json_t *params, struct buf *out)
+static void template_text(const char *name, const json_t *definition, const json_t *params,
+	struct buf *out)
 {
 	json_auto_t *o = json_copy((json_t *)definition);
 
@@ -151,17 +176,21 @@ static void template_text(const char *name, const json_t *definition, const json
 	json_value_write(o, out);
 }
 
-/* {"host": null, "days": "7"} becomes host and days=7: a required parameter and one with a default. */
+/*
+ * {"host": null, "days": "7"} becomes host and days=7: a required parameter and one with a default.
+ */
 static void declared_params(const json_t *params, struct strv *ret)
 {
 	const char *name;
 	json_t *v;
 
 	json_object_foreach((json_t *)params, name, v)
-		strv_take(ret, json_is_string(v) ? xprintf("%s=%s", name, json_string_value(v)) : xstrdup(name));
+		strv_take(ret, json_is_string(v) ? xprintf("%s=%s", name, json_string_value(v))
+						 : xstrdup(name));
 }
 
-static bool merge_with_template(struct ctl *c, const json_t *submission, struct job_spec *s, struct err *e)
+static bool merge_with_template(struct ctl *c, const json_t *submission, struct job_spec *s,
+	struct err *e)
 {
 	const char *name = member_text(submission, "template");
 	AUTO_TEXT path = xprintf("/v1/templates/%s", name);
@@ -175,10 +204,16 @@ static bool merge_with_template(struct ctl *c, const json_t *submission, struct 
 		return false;
 	definition = json_object_get(t, "definition");
 	template_text(name, definition, json_object_get(t, "params"), &text);
-	if (!request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len},
-		    member_text(definition, MEMBER) ? member_text(definition, MEMBER) : "", NULL, e))
-		return err_wrap(e, "the stored template '%s' is not approved (check it with 'jobctl template show %s', then add it "
-			"again with 'jobctl template add %s'; approvals of earlier versions do not include the name)", name, name, name);
+	if (!request_from_spawner(c,
+		    &(struct warrant_subject){.kind = WARRANT_OF_TEXT,
+			    .data = text.data,
+			    .len = text.len},
+		    member_text(definition, MEMBER) ? member_text(definition, MEMBER) : "", NULL,
+		    e))
+		return err_wrap(e,
+			"the stored template '%s' is not approved (check it with 'jobctl template show %s', then add it "
+			"again with 'jobctl template add %s'; approvals of earlier versions do not include the name)",
+			name, name, name);
 	declared_params(json_object_get(t, "params"), &declared);
 	if (!spec_json_read(definition, s, NULL, e) || !spec_json_merge(submission, s, e) ||
 	    !params_overlay(&declared, &s->params, &values, e))
@@ -193,7 +228,9 @@ static bool merge_with_template(struct ctl *c, const json_t *submission, struct 
 static const struct passwd *owner_of(const char *path)
 {
 	const char *as = strstr(path, "as=");
-	AUTO_TEXT name = as && (as[-1] == '?' || as[-1] == '&') ? xstrndup(as + 3, strcspn(as + 3, "&")) : NULL;
+	AUTO_TEXT name = as && (as[-1] == '?' || as[-1] == '&')
+				 ? xstrndup(as + 3, strcspn(as + 3, "&"))
+				 : NULL;
 
 	return name ? getpwnam(name) : getpwuid(geteuid());
 }
@@ -209,8 +246,10 @@ static bool supply_new(struct ctl *c, const char *path, json_t *body, struct err
 	json_object_del(submission, "key");
 	json_object_del(submission, "if_exists");
 	if (!pw)
-		return err_set(e, ERR_DENIED, "the owner of the new job is not in the user database");
-	if (s.confirm ? !merge_with_template(c, submission, &spec, e) : !spec_json_read(submission, &spec, NULL, e))
+		return err_set(e, ERR_DENIED,
+			"the owner of the new job is not in the user database");
+	if (s.confirm ? !merge_with_template(c, submission, &spec, e)
+		      : !spec_json_read(submission, &spec, NULL, e))
 		return false;
 	s.uid = (int64_t)pw->pw_uid;
 	s.owner = pw->pw_name;
@@ -225,7 +264,11 @@ static bool supply_template(struct ctl *c, const char *path, json_t *body, struc
 	char hex[WARRANT_HEX];
 
 	template_text(strrchr(path, '/') + 1, body, json_object_get(body, "params"), &text);
-	if (!request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_TEXT, .data = text.data, .len = text.len}, NULL, warrant, e))
+	if (!request_from_spawner(c,
+		    &(struct warrant_subject){.kind = WARRANT_OF_TEXT,
+			    .data = text.data,
+			    .len = text.len},
+		    NULL, warrant, e))
 		return false;
 	json_object_set_new(body, MEMBER, json_string(warrant_print(NULL, warrant, hex)));
 	return true;
@@ -235,14 +278,15 @@ static bool supply_template(struct ctl *c, const char *path, json_t *body, struc
 
 static bool fail_not_approved(const json_t *job, const char *why, struct err *e)
 {
-	return err_set(e, ERR_DENIED, "job %" PRId64 " as stored is not approved: %s; check it with 'jobctl show %" PRId64
-		"', then approve it with 'jobctl approve %" PRId64 "'", member_int(job, "id"), why, member_int(job, "id"),
-		member_int(job, "id"));
+	return err_set(e, ERR_DENIED,
+		"job %" PRId64 " as stored is not approved: %s; check it with 'jobctl show %" PRId64
+		"', then approve it with 'jobctl approve %" PRId64 "'",
+		member_int(job, "id"), why, member_int(job, "id"), member_int(job, "id"));
 }
 
 /*
- * Checks that the daemon answered with the job that the user typed. This detects a wrong job only if a name was typed:
- * numbers are assigned by the daemon.
+ * Checks that the daemon answered with the job that the user typed. This detects a wrong job only
+ * if a name was typed: numbers are assigned by the daemon.
  */
 static bool check_typed_job(const struct ref *typed, const json_t *job, struct err *e)
 {
@@ -250,31 +294,49 @@ static bool check_typed_job(const struct ref *typed, const json_t *job, struct e
 
 	if (ref_job_matches(typed, member_int(job, "id"), name))
 		return true;
-	return err_set(e, ERR_DENIED, "the daemon answered with job %" PRId64 " '%s' to a request for '%s'; nothing was approved",
+	return err_set(e, ERR_DENIED,
+		"the daemon answered with job %" PRId64
+		" '%s' to a request for '%s'; nothing was approved",
 		member_int(job, "id"), name ? name : "", typed->text);
 }
 
-/* Reads the stored job. Fails unless the spawner confirms that its warrant covers the definition, the owner and the name. */
-static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, struct job_spec *spec, struct subject *ret, struct err *e)
+/*
+ * Reads the stored job. Fails unless the spawner confirms that its warrant covers the definition,
+ * the owner and the name.
+ */
+static bool approved_job(struct ctl *c, const char *path, json_t **ret_job, struct job_spec *spec,
+	struct subject *ret, struct err *e)
 {
 	AUTO_DONE(buf) bytes = {};
 	AUTO_DONE(exec_spec) o = {};
 	struct err why = {};
 	struct ref typed;
 
-	if (!api_call(c, "GET", path, NULL, ret_job, e) || !job_object_read_spec(*ret_job, spec, e) ||
-	    (c->job_typed && (!ref_parse(c->job_typed, &typed, e) || !check_typed_job(&typed, *ret_job, e))))
+	if (!api_call(c, "GET", path, NULL, ret_job, e) ||
+		!job_object_read_spec(*ret_job, spec, e) ||
+		(c->job_typed && (!ref_parse(c->job_typed, &typed, e) ||
+					 !check_typed_job(&typed, *ret_job, e))))
 		return false;
-	*ret = (struct subject){.spec = spec, .uid = member_int(*ret_job, "uid"), .owner = member_text(*ret_job, "owner"), .confirm = true};
+	*ret = (struct subject){.spec = spec,
+		.uid = member_int(*ret_job, "uid"),
+		.owner = member_text(*ret_job, "owner"),
+		.confirm = true};
 	if (!spec->warrant)
 		return fail_not_approved(*ret_job, "it was never approved", e);
 	if (!warrant_job(spec->warrant, ret->job))
-		return fail_not_approved(*ret_job, "its approval was made by an earlier version and does not include its name", e);
+		return fail_not_approved(*ret_job,
+			"its approval was made by an earlier version and does not include its name",
+			e);
 	if (!exec_spec_make(ret, &o, e) || !exec_spec_encode(&o, &bytes, e))
 		return false;
-	if (request_from_spawner(c, &(struct warrant_subject){.kind = WARRANT_OF_ORDER, .data = bytes.data, .len = bytes.len}, spec->warrant, NULL, &why))
+	if (request_from_spawner(c,
+		    &(struct warrant_subject){.kind = WARRANT_OF_ORDER,
+			    .data = bytes.data,
+			    .len = bytes.len},
+		    spec->warrant, NULL, &why))
 		return true;
-	return why.kind == ERR_DENIED ? fail_not_approved(*ret_job, why.msg, e) : err_set(e, why.kind, "%s", why.msg);
+	return why.kind == ERR_DENIED ? fail_not_approved(*ret_job, why.msg, e)
+				      : err_set(e, why.kind, "%s", why.msg);
 }
 
 static bool supply_change(struct ctl *c, const char *path, json_t *body, struct err *e)
@@ -301,16 +363,21 @@ static bool supply_run(struct ctl *c, const char *path, json_t *body, struct err
 	struct subject s;
 
 	job_spec_init(&spec);
-	if (!approved_job(c, of_job, &job, &spec, &s, e) || !params_json_read(json_object_get(body, "params"), &params, e))
+	if (!approved_job(c, of_job, &job, &spec, &s, e) ||
+		!params_json_read(json_object_get(body, "params"), &params, e))
 		return false;
 	s.params = &params;
 	return request_warrant(c, &s, body, e);
 }
 
-bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t *job, json_t *patch, struct err *e)
+bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t *job,
+	json_t *patch, struct err *e)
 {
 	AUTO_DONE(job_spec) spec;
-	struct subject s = {.spec = &spec, .uid = member_int(job, "uid"), .owner = member_text(job, "owner"), .confirm = true};
+	struct subject s = {.spec = &spec,
+		.uid = member_int(job, "uid"),
+		.owner = member_text(job, "owner"),
+		.confirm = true};
 
 	job_spec_init(&spec);
 	if (!check_typed_job(typed, job, e) || !job_object_read_spec(job, &spec, e))
@@ -322,7 +389,8 @@ bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t
 	return request_warrant(c, &s, patch, e);
 }
 
-bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_t **ret, struct err *e)
+bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_t **ret,
+	struct err *e)
 {
 	AUTO_TEXT path = xstrndup(w->path, strcspn(w->path, "?"));
 	json_auto_t *body = w->body ? json_deep_copy(w->body) : json_object();
@@ -338,7 +406,8 @@ bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_
 	else if (len > 4 && strcmp(path + len - 4, "/run") == 0)
 		ok = supply_run(c, path, body, e);
 	else
-		ok = err_set(e, ERR_DENIED, "a warrant is required, and this request cannot contain one");
+		ok = err_set(e, ERR_DENIED,
+			"a warrant is required, and this request cannot contain one");
 	if (ok)
 		*ret = json_incref(body);
 	return ok;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that change: set, edit, history, undo, templates, names that are taken.
+# Changing jobs: set, edit, history, undo, templates, --if-exists.
 
 load daemon
 
@@ -13,7 +13,7 @@ editor() {
 	export EDITOR="sed -i -e '$1'"
 }
 
-@test "set changes what is named, says so, and leaves the rest" {
+@test "set changes only the given fields and reports them" {
 	jobctl add -n one --every 1h -e A=1 -t team=a -- echo hi
 	run --separate-stderr jobctl set one priority=5 env.B=two tag.team= timeout=90s
 	[ "$status" -eq 0 ]
@@ -25,7 +25,7 @@ editor() {
 	[ "$(jobctl show one -o json | jq -c '[.priority, .env]')" = '[0,{"B":"two"}]' ]
 }
 
-@test "set takes schedules as add does, and a command after --" {
+@test "set accepts schedule options of add, and a command after --" {
 	jobctl add -n two --every 1h -- echo hi
 	jobctl set two cron='0 2 * * *' cron='0 4 * * *'
 	[ "$(jobctl show two -o json | jq -c .schedule)" = '["0 2 * * *","0 4 * * *"]' ]
@@ -35,7 +35,7 @@ editor() {
 	[ "$(jobctl show two -o json | jq -c '[.command, .script]')" = '[[],"echo a | cat"]' ]
 }
 
-@test "set refuses what it does not know, with advice" {
+@test "set refuses unknown keys and says what to type" {
 	jobctl add -n three --every 1h -- true
 	for words in 'prio=5' 'priority' 'priority=high' 'env=A=b' 'command=x' 'schedule=' 'foo.bar=1' '--dry-run'; do
 		run --separate-stderr jobctl set three "$words"
@@ -58,7 +58,7 @@ editor() {
 	[ "$(jobctl show four -o json | jq .revision)" -eq 1 ]
 }
 
-@test "edit opens the definition as lines and takes them back" {
+@test "edit opens the definition as lines and applies the edited ones" {
 	jobctl add -n five --every 1h -- echo hi
 	editor 's/^command.*/command = ["echo", "a b", "\\u00e9"]/'
 	jobctl edit five
@@ -72,7 +72,7 @@ editor() {
 	[ "$(jobctl show five -o json | jq .revision)" -eq 3 ]
 }
 
-@test "edit keeps a script of several lines as it is" {
+@test "edit keeps a script of several lines unchanged" {
 	printf 'echo one\n\n  echo "END"\nEND\n' | jobctl add -n six --every 1h
 	before=$(jobctl show six -o json | jq .script)
 	editor 's/^# priority = N.*/priority = 1/'
@@ -83,7 +83,7 @@ editor() {
 	[ "$(jobctl show six -o json | jq -r .script | head -1)" = "echo two" ]
 }
 
-@test "edit opens an invalid text again with the error at its top, in a file of one's own" {
+@test "edit opens an invalid text again with the error at its top, in a private file" {
 	jobctl add -n seven --every 1h -- true
 	cat >"$DIR/ed" <<-'EOF'
 		#!/bin/sh
@@ -107,7 +107,7 @@ editor() {
 	[ "$status" -eq 2 ]
 }
 
-@test "edit does not overwrite what somebody else changed meanwhile" {
+@test "edit does not overwrite a change made by another user meanwhile" {
 	jobctl add -n eight --every 1h -- true
 	export EDITOR='f() { jobctl set eight priority=9 2>/dev/null; sed -i "s/^# retries = N.*/retries = 3/" "$1"; }; f'
 	TMPDIR=$DIR run --separate-stderr jobctl edit eight
@@ -117,7 +117,7 @@ editor() {
 	[ "$(jobctl show eight -o json | jq -c '[.priority, .retries]')" = '[9,0]' ]
 }
 
-@test "history tells who changed what, and undo takes it back" {
+@test "history shows the author of each change, and undo reverts it" {
 	jobctl add -n nine --every 1h -- true
 	jobctl set nine priority=1
 	jobctl set nine priority=2
@@ -144,7 +144,7 @@ editor() {
 	[[ "$output" == *"command       echo first"* ]]
 }
 
-@test "a template makes jobs, with parameters as arguments of their own" {
+@test "a template creates jobs, each parameter is one argument" {
 	jobctl template add backup --param host --param days=7 -t kind=backup -- printf '<%s>' '{host}' --keep '{days}' '{{x}'
 	[ "$(jobctl template list -o name)" = backup ]
 	run jobctl template show backup
@@ -167,7 +167,7 @@ editor() {
 	[ "$status" -eq 3 ]
 }
 
-@test "add --if-exists keeps or replaces the job that has the name" {
+@test "add --if-exists keeps or replaces the job of the same name" {
 	id=$(jobctl add -n eleven --every 1h -- echo a)
 	run jobctl add -n eleven --every 1h -- echo b
 	[ "$status" -eq 6 ]

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# pause, resume, freeze, thaw and run, as a person meets them.
+# pause, resume, freeze, thaw, run and cancel.
 
 load daemon
 
-@test "a paused job says by whom, until when and why, and what still runs" {
+@test "pausing a job reports author, end and reason, and runs that are still running" {
 	jobctl add -n busy --every 1h -- sleep 30
 	run=$(jobctl run busy)
 	[[ "$run" =~ ^busy#[0-9]+$ ]]
@@ -20,7 +20,7 @@ load daemon
 	jobctl cancel busy --running
 }
 
-@test "resume says what it did, and that there was nothing to do" {
+@test "resume reports its result, also when nothing was paused" {
 	jobctl add -n again --every 1h -- true
 	jobctl pause again
 	run --separate-stderr jobctl resume again
@@ -62,7 +62,7 @@ load daemon
 	jobctl resume --all
 }
 
-@test "until takes a duration, a phrase and an instant, and refuses the past and a repetition" {
+@test "--until accepts a duration, a phrase and a time, and refuses past and repeated times" {
 	jobctl add -n terms --every 1h -- true
 	jobctl pause terms --until 90m
 	jobctl pause terms --until 'tomorrow 9am'
@@ -75,7 +75,7 @@ load daemon
 	[[ "$output" == *"is not a single time"* ]]
 }
 
-@test "pause wants jobs or one scope" {
+@test "pause needs jobs or one scope" {
 	run jobctl pause
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"give a job, or one of --all"* ]]
@@ -92,18 +92,18 @@ load daemon
 	[ "$status" -eq 3 ]
 }
 
-@test "what has nothing to pause is refused" {
+@test "a finished job cannot be paused or resumed" {
 	jobctl add -n over --wait -- true
 	run jobctl pause over
 	[ "$status" -eq 6 ]
 	[[ "$output" == *"is finished: there is nothing to pause"* ]]
 	run jobctl resume over
 	[ "$status" -eq 6 ]
-	jobctl pause --all # not of single jobs, so nothing stands in the way
+	jobctl pause --all # a scope can be paused without jobs
 	jobctl resume --all
 }
 
-@test "a trigger of a paused job is refused with the reason and the way out" {
+@test "run of a paused job is refused with the reason and the command to type" {
 	jobctl add -n still --every 1h -- true
 	jobctl pause still --reason audit
 	run jobctl run still
@@ -114,7 +114,7 @@ load daemon
 	[ "$(jobctl show still -o json | jq -r .state)" = paused ]
 }
 
-@test "run --wait exits as wait does, and --propagate as the command" {
+@test "run --wait exits as wait, and with --propagate as the command" {
 	jobctl add -n seven --every 1h -- sh -c 'echo out; exit 7'
 	run --separate-stderr jobctl run seven --wait
 	[ "$status" -eq 10 ]
@@ -127,7 +127,7 @@ load daemon
 	[ "$status" -eq 2 ]
 }
 
-@test "run gives a parameter of the job, and refuses one that it does not have" {
+@test "run sets a parameter of the job and refuses an undeclared one" {
 	jobctl add -n plain --every 1h -- true
 	run jobctl run plain --param colour=red
 	[ "$status" -eq 2 ]
@@ -163,7 +163,7 @@ load daemon
 	[[ "$output" == *"has its name 'back' now"* ]]
 }
 
-@test "a cancelled job without a slot left is finished after resume, and runs by hand" {
+@test "a cancelled job without further slots is finished after resume and can be run" {
 	id=$(jobctl add -n late --in 1h -- true)
 	jobctl cancel late
 	jobctl resume late
@@ -178,7 +178,7 @@ load daemon
 	jobctl run "$id" --wait
 }
 
-@test "cancel leaves no run for slots that were planned ahead" {
+@test "cancel removes runs that were planned ahead" {
 	jobctl add -n soon --in 4s -- true
 	for i in $(seq 100); do
 		[ "$(jobctl runs soon --planned --json | jq length)" = 0 ] || break
@@ -188,7 +188,7 @@ load daemon
 	[ "$(jobctl runs soon --planned --json | jq length)" = 0 ]
 }
 
-@test "cancel names several running runs and the one command that ends them" {
+@test "cancel lists running runs and the command that ends them" {
 	id=$(jobctl add -n many --manual --overlap allow -- sleep 60)
 	for i in 1 2 3 4 5; do
 		jobctl run many
@@ -203,7 +203,7 @@ load daemon
 	[[ "$stderr" == *" are being ended"* ]]
 }
 
-@test "a finished job runs again under the name it had" {
+@test "a finished job can be run again unless its name was reused" {
 	id=$(jobctl add -n done --wait -- true)
 	run jobctl run "$id" --wait
 	[ "$status" -eq 0 ]
@@ -214,7 +214,7 @@ load daemon
 	[[ "$output" == *"has its name 'done' now"* ]]
 }
 
-@test "a freeze is shown by list and status, spares a tag, and gives way to force" {
+@test "list and status show a freeze; --except and --force still start runs" {
 	jobctl add -n cold --every 1h -- true
 	jobctl add -n warm --every 1h --tag keep=yes -- true
 	run --separate-stderr jobctl freeze --except keep=yes --reason works
@@ -236,7 +236,7 @@ load daemon
 	[ "$(jobctl status -o json | jq -r .frozen)" = null ]
 }
 
-@test "freeze --except KEY spares every value of the tag" {
+@test "freeze --except KEY excludes every value of the tag" {
 	jobctl freeze --except team --reason works
 	run --separate-stderr jobctl add -n chilled -- true
 	[[ "$stderr" == *"; it does not start now: frozen by "*": works (jobctl why "*")" ]]
@@ -254,7 +254,7 @@ load daemon
 	jobctl rm --yes chilled2
 }
 
-@test "add says why a job does not start at once" {
+@test "add reports why a job does not start at once" {
 	jobctl pause --all --reason audit
 	run --separate-stderr jobctl add -n stuck1 -- true
 	[[ "$stderr" == *"; it does not start now: paused by "*": audit (jobctl why "*")" ]]
@@ -271,7 +271,7 @@ load daemon
 	jobctl wait stuck1 stuck3
 }
 
-@test "add with the key of a job that has ended says so" {
+@test "add with the key of an ended job reports its state" {
 	add() { jobctl add -n keyed --key K1 --every 1h -- true; }
 	id=$(add)
 	jobctl cancel keyed
@@ -282,14 +282,14 @@ load daemon
 	[[ "$stderr" == "job $id 'keyed' was added with this key before and has been removed since; nothing was added (use another --key"* ]]
 }
 
-@test "options that have their default override a template" {
+@test "options with default values override a template" {
 	jobctl template add strict --retries 3 --overlap queue --timeout 5m --nice 5 -- true
 	jobctl add -n loose --template strict --every 1h --retries 0 --overlap skip --nice 0
 	[ "$(jobctl show loose --json | jq -c '[.retries, .overlap, .timeout, .nice]')" = '[0,"skip",300,0]' ]
 	jobctl rm --yes loose
 }
 
-@test "a job that comes back to life needs its queue" {
+@test "a job whose queue was removed cannot be reactivated" {
 	jobctl queue add short
 	id=$(jobctl add -n ended -q short --wait -- true)
 	gone=$(jobctl add -n stopped -q short --every 1h -- true)
@@ -330,7 +330,7 @@ load daemon
 	[[ "$output" == *"has ended and never ran"* ]]
 }
 
-@test "pause of a scope is shown, and ended by the same words" {
+@test "a pause of a scope is shown, and ended with the same options" {
 	jobctl add -n tagged --every 1h --tag env=test -- true
 	run --separate-stderr jobctl pause --tag env=test --reason why
 	[[ "$stderr" =~ ^everything\ with\ the\ tag\ env=test\ is\ paused\ by\ .*:\ why$ ]]
@@ -346,7 +346,7 @@ load daemon
 	jobctl run tagged --wait
 }
 
-@test "add --paused starts nothing before resume" {
+@test "add --paused starts nothing until resume" {
 	run --separate-stderr jobctl add -n later --paused -- true
 	[[ "$stderr" =~ \;\ it\ is\ paused\ \(jobctl\ resume\ [0-9]+\)$ ]]
 	sleep 0.5

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the command line share: a daemon of one's own, in directories of its own.
-# 'load daemon' at the top of a file gives it one; setup_file after that can say something else.
+# Shared by the tests of the command line: a daemon of the test, in directories of the test.
+# 'load daemon' at the top of a file starts one; a file can define another setup_file after that.
 bats_require_minimum_version 1.5.0
 
 : "${top_builddir:=$BATS_TEST_DIRNAME/../../build}"
 
-# A name in PATH that is the program just built, and an environment with nothing of the caller in it.
+# Puts the programs of the build into PATH and clears the environment of the caller.
 jobctl_setup() {
 	export DIR=$(mktemp -d "${TMPDIR:-/tmp}/jobctl-bats.XXXXXX")
 	export HOME=$DIR/home XDG_RUNTIME_DIR=$DIR/run XDG_STATE_HOME=$DIR/state
@@ -20,7 +20,7 @@ daemon_start() {
 	jobctl_setup && engine_start
 }
 
-# The number of the engine's process is in $DIR/pid, which a test that replaces it keeps true.
+# The pid of the daemon is in $DIR/pid. A test that restarts the daemon updates it.
 engine_start() {
 	local i
 
@@ -44,7 +44,7 @@ end_process() {
 	done
 }
 
-# Ends the engine, then the spawner it started (the one whose directory is ours): an engine would start another.
+# Ends the daemon first, because it would start another spawner, then the spawner of this directory.
 daemon_stop() {
 	local pid
 
@@ -56,14 +56,14 @@ daemon_stop() {
 	rm -rf "$DIR"
 }
 
-# on_terminal COLUMNS COMMAND: what a person sees, without the carriage returns of the terminal
+# on_terminal COLUMNS COMMAND: the output on a terminal, without carriage returns
 on_terminal() {
 	local columns=$1
 	shift
 	TERM=xterm script -qec "stty cols $columns -echo; $*" /dev/null </dev/null | tr -d '\r'
 }
 
-# field JOB MEMBER: from the JSON of 'show'
+# field JOB MEMBER: a member of 'show --json'
 field() {
 	jobctl show --json "$1" | jq -r ".$2"
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# jobctl dead, and how retries look to a person, against a real daemon.
+# jobctl dead and the display of retries.
 
 load daemon
 
-# dead_job NAME: its run is a dead letter
+# dead_job NAME: adds a job whose run becomes a dead letter
 dead_job() {
 	run --separate-stderr jobctl add -w -n "$1" --on-exit 78=dead -- sh -c '[ -e mended ] || exit 78'
 	[ "$status" -eq 10 ]
@@ -15,7 +15,7 @@ run_of() {
 	jobctl runs "$1" --json | jq -r '.[0].id'
 }
 
-@test "a run that waits for its retry says which one, why and when" {
+@test "a run that waits for a retry shows attempt, reason and time" {
 	jobctl add -n waits --retries 4 --backoff fixed:1h -- sh -c 'exit 3'
 	until [ "$(jobctl runs waits --json | jq -r '.[0] | "\(.state) \(.attempt)"')" = "queued 1" ]; do
 		sleep 0.05
@@ -30,7 +30,7 @@ run_of() {
 	jobctl cancel waits
 }
 
-@test "states and exit codes tell failed, killed and timed out apart" {
+@test "states and exit codes distinguish failed, killed and timed out" {
 	run --separate-stderr jobctl add -w -n killed -- sh -c 'kill -9 $$'
 	[ "$status" -eq 10 ]
 	[[ "$stderr" == *"failed"*"killed by SIGKILL"* ]]
@@ -59,7 +59,7 @@ run_of() {
 	[[ "$output" == *"is not a dead letter, it is succeeded"* ]]
 }
 
-@test "a dead letter tried again is the same run, and may succeed" {
+@test "a retried dead letter is the same run and can succeed" {
 	dead_job mend
 	run=$(run_of mend)
 	[ "$(field mend state)" = finished ]
@@ -76,7 +76,7 @@ run_of() {
 	[[ "$output" == *"is no dead letter"* ]]
 }
 
-@test "a dead letter of a job that was removed is refused" {
+@test "retry of a dead letter of a removed job is refused" {
 	dead_job gone
 	run=$(run_of gone)
 	jobctl rm --yes gone
@@ -85,7 +85,7 @@ run_of() {
 	[[ "$output" == *"was removed"* ]]
 }
 
-@test "nothing is meant by accident, and purging asks" {
+@test "retry and purge need a selection, and purge asks" {
 	run jobctl dead retry
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"jobctl dead retry --all"* ]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# The audit trail as a person meets it.
+# jobctl events: the audit trail.
 
 load daemon
 
@@ -16,7 +16,7 @@ setup_file() {
 		-d '{"command":["true"],"env":{"PASSWORD":"sesame"},"timeout":"never"}' >/dev/null
 }
 
-# In a batch of its own, which is patient: a moment after the answer.
+# The event is committed after the answer was sent, in a batch without a waiting client.
 refusals() {
 	local i
 
@@ -35,7 +35,7 @@ refusals() {
 	[[ $(jobctl events --what job.cancel backup -o csv) == *",unix pid "* ]]
 }
 
-@test "words choose events, alone or by their kind" {
+@test "--what selects single events or all events of a kind" {
 	[ "$(jobctl events --what job.cancel --json | jq '[.[] | select(.result == "ok")] | length')" = 1 ]
 	[ "$(jobctl events --what job --json | jq -r '.[].what' | sort -u | xargs)" = "job.add job.cancel" ]
 	[ "$(jobctl events --what node,job.cancel --json backup | jq -r '.[].what' | xargs)" = job.cancel ]
@@ -43,7 +43,7 @@ refusals() {
 	[[ $output == *"there is no event 'job.cancle'"* ]]
 }
 
-@test "limits and times choose events" {
+@test "--limit, --since and --until select events" {
 	[ "$(jobctl events --limit 1 -o name | wc -l)" = 1 ]
 	[ "$(jobctl events --limit 0 -o name | wc -l)" -gt 3 ]
 	[ -z "$(jobctl events --until 1h -o name)" ]
@@ -51,7 +51,7 @@ refusals() {
 	run -2 jobctl events --since nonsense
 }
 
-@test "refused requests are there, without what was in them" {
+@test "refused requests are recorded without their content" {
 	refusals
 	[ "$(jobctl events --what job.cancel --json | jq -r '.[] | select(.result == "not_found") | .object')" = 999 ]
 	[ "$(jobctl events --what job.add --json | jq -r '.[] | select(.result == "invalid") | .detail')" = timeout ]
@@ -63,7 +63,7 @@ refusals() {
 	grep -q "audit: job.cancel by '$(id -un)' (uid $(id -u)) from unix pid [0-9]* on 'backup': ok job=1$" "$DIR/log"
 }
 
-@test "following shows what happens and how runs end" {
+@test "-f shows new events and the ends of runs" {
 	timeout 10 jobctl events -f -n 0 --json >"$DIR/followed" 3>&- &
 	local follower=$! i
 	sleep 0.3
@@ -77,7 +77,7 @@ refusals() {
 	[ "$(jq -r 'select(.what == "run.end") | .result + " " + .detail' "$DIR/followed")" = "failed exit code 7" ]
 }
 
-@test "a follower goes on after a restart of the daemon and misses nothing" {
+@test "-f continues after a restart of the daemon without gaps" {
 	timeout 20 jobctl events -f -n 0 --what job.remove --json >"$DIR/resumed" 3>&- &
 	local follower=$! i
 	sleep 0.3

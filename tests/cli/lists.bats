@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Lists of jobs and runs: filters, pages, formats, and nothing raw on a terminal.
+# Lists of jobs and runs: filters, pages, formats, escaping.
 
 load daemon
 
@@ -17,14 +17,14 @@ setup_file() {
 	jobctl cancel web-3
 }
 
-@test "patterns choose jobs by name or number" {
+@test "patterns select jobs by name or number" {
 	[ "$(jobctl list 'web-*' -o name | xargs)" = "web-1 web-2 web-3" ]
 	[ "$(jobctl list web-1 db-1 -o name | xargs)" = "web-1 db-1" ]
 	[ "$(jobctl list "$(field db-1 id)" -o name)" = db-1 ]
 	[ -z "$(jobctl list 'nothing*' -o name)" ]
 }
 
-@test "filters choose jobs by state, tag and time" {
+@test "filters select jobs by state, tag and time" {
 	[ "$(jobctl list --state cancelled -o name)" = web-3 ]
 	[ "$(jobctl list --state cancelled,finished -o name | sort | xargs)" = "bad good web-3" ]
 	[ "$(jobctl list --state cancelled --state finished -o name | wc -l)" = 3 ]
@@ -42,7 +42,7 @@ setup_file() {
 	[ "$(jobctl list --limit 2 -o name | wc -l)" = 2 ]
 }
 
-@test "what is over is shown on request" {
+@test "ended jobs are shown on request" {
 	run on_terminal 100 "jobctl list >/dev/null"
 	[ -z "$output" ]
 	run on_terminal 100 "jobctl list | cat; jobctl list"
@@ -55,7 +55,7 @@ setup_file() {
 	[ "$(jobctl list gone --all -o name)" = gone ]
 }
 
-@test "json is one array, jsonl one object a line, and both have the same" {
+@test "json is one array, jsonl one object per line, with equal content" {
 	jobctl list --all --json | jq -e 'type == "array" and length > 5'
 	[ "$(jobctl list --json | jq -c '.[] | .id')" = "$(jobctl list -o jsonl | jq -c .id)" ]
 	[ "$(jobctl list 'nothing*' --json)" = "[]" ]
@@ -63,7 +63,7 @@ setup_file() {
 	[ "$(jobctl list web-1 --json | jq -c '.[0] | keys')" = "$(jobctl show web-1 --json | jq -c keys)" ]
 }
 
-@test "csv has a header and quotes what needs it" {
+@test "csv has a header and quotes special characters" {
 	jobctl add -n csv --in 1h -- echo 'a,"b"'
 	run jobctl list csv -o csv
 	[ "${#lines[@]}" -eq 2 ]
@@ -77,7 +77,7 @@ setup_file() {
 	[[ "${lines[1]}" == *"every 1h30m  true" ]]
 }
 
-@test "tables off a terminal have whole times and are not cut" {
+@test "tables to a file have absolute times and are not cut" {
 	jobctl add -n wide --in 1h -- echo "$(printf 'x%.0s' {1..300})"
 	run jobctl list wide
 	[ "${#lines[@]}" -eq 2 ]
@@ -88,7 +88,7 @@ setup_file() {
 	[ "$(jobctl list wide -o wide | head -1 | wc -w)" -gt "$(wc -w <<<"${lines[0]}")" ]
 }
 
-@test "tables on a terminal are cut to it and have relative times" {
+@test "tables on a terminal are cut to its width and have relative times" {
 	run on_terminal 60 "NO_COLOR=1 jobctl list 2>/dev/null"
 	[[ "$output" == *"in 29m"* || "$output" == *"in 30m"* ]]
 	for line in "${lines[@]}"; do
@@ -96,7 +96,7 @@ setup_file() {
 	done
 }
 
-@test "on 80 columns the command is shortened and not dropped" {
+@test "on 80 columns the command is cut, not left out" {
 	jobctl add -n a-rather-long-name --tz UTC --cron '*/15 9-17 * * MON-FRI' -- /usr/local/bin/report --all --verbose
 	run on_terminal 80 "NO_COLOR=1 jobctl list 2>/dev/null"
 	[[ "${lines[0]}" == *"SCHEDULE"*"COMMAND" ]]
@@ -107,7 +107,7 @@ setup_file() {
 	jobctl rm -y a-rather-long-name
 }
 
-@test "people see local times with their offset, programs UTC" {
+@test "tables have local times with offset, other formats UTC" {
 	export TZ=Asia/Kathmandu
 	at=$(jobctl list web-1 --json | jq -r '.[0].next_at')
 	[[ $at == *Z ]]
@@ -119,7 +119,7 @@ setup_file() {
 	[[ $(jobctl why web-1) == *"$local"* && $(jobctl why web-1) != *"${at%%[.Z]*}"* ]]
 }
 
-@test "colour is only an addition" {
+@test "colour adds only escape sequences" {
 	run on_terminal 100 "jobctl list --state active"
 	[[ "$output" == *$'\033[32mactive\033[0m'* ]]
 	run on_terminal 100 "NO_COLOR=1 jobctl list --state active"
@@ -132,7 +132,7 @@ setup_file() {
 	[[ "$output" != *$'\033['* ]]
 }
 
-@test "control characters of a job never come out raw" {
+@test "control characters of a job are escaped in every format" {
 	for format in table wide json jsonl name; do
 		run jobctl list evil -o $format
 		[[ "$output" != *$'\033'* && "$output" != *$'\a'* && "$output" != *$'\r'* && "$output" != *$'\u202e'* ]]
@@ -155,7 +155,7 @@ setup_file() {
 	[[ "${lines[1]}" == bad#*failed*"exit code 3" ]]
 }
 
-@test "pages follow each other through the cursor" {
+@test "the cursor of a page leads to the next one" {
 	for i in $(seq 12); do
 		jobctl add -n paged$i -- true 2>/dev/null
 	done
@@ -169,7 +169,7 @@ setup_file() {
 	[ "$(printf '%s\n%s' "$first" "$second")" = "$(head -10 <<<"$all")" ]
 }
 
-# pages COMMAND: the names of all rows, page by page through the cursor that standard error names
+# pages COMMAND: the names of all rows, read page by page with the cursor from standard error
 pages() {
 	local cursor=
 
@@ -180,7 +180,7 @@ pages() {
 	done
 }
 
-@test "the runs of several jobs have one order, one limit and one cursor" {
+@test "the runs of several jobs share order, limit and cursor" {
 	for i in 1 2 3; do
 		jobctl run good >/dev/null 2>&1 && jobctl wait good
 		jobctl run bad >/dev/null 2>&1 && run -10 jobctl wait bad
@@ -192,7 +192,7 @@ pages() {
 	run -2 jobctl runs $(for i in $(seq 33); do echo good; done)
 }
 
-@test "runs are chosen by the owner and the tag of their job" {
+@test "runs are selected by owner and tag of their job" {
 	jobctl add -n tagged -t kind=rare -t team=x -- true
 	jobctl wait tagged
 	[ "$(jobctl runs --tag kind=rare -o jsonl | jq -r .job_name)" = tagged ]
@@ -229,7 +229,7 @@ pages() {
 	run -2 jobctl list --cursor x
 }
 
-@test "list --watch comes again" {
+@test "list --watch repeats the list" {
 	run timeout 3 jobctl list web-1 --watch
 	[ "$(grep -c web-1 <<<"$output")" -eq 2 ]
 }

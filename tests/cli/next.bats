@@ -14,7 +14,7 @@ teardown_file() {
 
 FROM=2024-03-30T00:00:00Z
 
-@test "slots are one instant a line and nothing else" {
+@test "the output is one time per line" {
 	run --separate-stderr jobctl next --tz Europe/Berlin --from "$FROM" -n 2 -- '30 2 * * *'
 	[ "$status" -eq 0 ]
 	[ -z "$stderr" ]
@@ -28,7 +28,7 @@ FROM=2024-03-30T00:00:00Z
 	[ "$(jobctl next --tz Asia/Kathmandu --from "$FROM" -n 1 -- '@daily')" = 2024-03-30T18:15:00Z ]
 }
 
-@test "JSON has the local time and the jump of the clock" {
+@test "JSON has the local time and the clock change" {
 	run jobctl next --tz Europe/Berlin --from "$FROM" -n 2 --json -- '30 2 * * *'
 	[ "$(jq -c '.[1]' <<<"$output")" = \
 		'{"at":"2024-03-31T01:00:00Z","local":"2024-03-31T03:00:00+02:00","clock_change":3600}' ]
@@ -41,17 +41,17 @@ FROM=2024-03-30T00:00:00Z
 	[ "${lines[1]}" = "2024-03-30T18:15:00Z,2024-03-31T00:00:00+05:45," ]
 }
 
-@test "the zone is that of the caller unless one is given" {
+@test "the default time zone is that of the user" {
 	[ "$(TZ=Asia/Tokyo jobctl next --from "$FROM" -n 1 -- '0 9 * * *')" = 2024-03-31T00:00:00Z ]
 	[ "$(TZ=Asia/Tokyo jobctl next --tz UTC --from "$FROM" -n 1 -- '0 9 * * *')" = 2024-03-30T09:00:00Z ]
 }
 
-# tomorrow HH:MM, as UTC has it before and after what is between, so that midnight does not matter
+# tomorrow HH:MM in UTC, computed before and after the command, in case midnight passes meanwhile
 tomorrow() {
 	date -u -d "tomorrow $1" +%FT%TZ
 }
 
-@test "the start may be written in words" {
+@test "--from accepts a phrase" {
 	local days
 
 	days=$(tomorrow 10:00; tomorrow 09:00)
@@ -63,17 +63,17 @@ tomorrow() {
 	[ "$(jobctl next --tz Asia/Tokyo --from 2026-11-16 -n 1 -- '30 0 * * *')" = 2026-11-15T15:30:00Z ]
 }
 
-@test "several expressions are united" {
+@test "several expressions give the union of their slots" {
 	run jobctl next --tz UTC --from "$FROM" -n 3 --cron '0 6 * * *' --cron '0 */6 * * *'
 	[ "$output" = $'2024-03-30T06:00:00Z\n2024-03-30T12:00:00Z\n2024-03-30T18:00:00Z' ]
 }
 
-@test "a schedule may be several words" {
+@test "a schedule can be several words" {
 	[ "$(jobctl next --tz UTC --from "$FROM" -n 1 -- every 90 minutes)" = 2024-03-30T01:30:00Z ]
 	[ "$(jobctl explain --tz UTC --from "$FROM" tomorrow 9am)" = "once, at 2024-03-31T09:00:00Z" ]
 }
 
-@test "a refusal prints nothing on standard output and exits 2" {
+@test "an invalid schedule prints nothing to standard output and exits with 2" {
 	for schedule in '0 0 30 2 *' '*/0 * * * *' 'yesterday' '' '   '; do
 		run --separate-stderr jobctl next --tz UTC --from "$FROM" -- "$schedule"
 		[ "$status" -eq 2 ]
@@ -82,7 +82,7 @@ tomorrow() {
 	done
 }
 
-@test "wrong options are named" {
+@test "messages name the wrong option" {
 	for words in '--tz Nowhere/Land' '--from yesteday' '--count 0' '--count x' '--dst-gap never' '--dst-fold third'; do
 		run --separate-stderr jobctl next $words -- '@daily'
 		[ "$status" -eq 2 ]
@@ -97,7 +97,7 @@ tomorrow() {
 	[ "$status" -eq 2 ]
 }
 
-@test "policies change what happens on the odd days" {
+@test "DST policies change the slots on days with a clock change" {
 	next() {
 		jobctl next --tz Europe/Berlin -n 1 "$@" -- '30 2 * * *'
 	}
@@ -105,14 +105,14 @@ tomorrow() {
 	[ "$(next --from 2024-10-27T00:00:00Z --dst-fold last)" = 2024-10-27T01:30:00Z ]
 }
 
-@test "a word without dashes is a job, which needs the daemon" {
+@test "a word without -- is a job and needs the daemon" {
 	run --separate-stderr jobctl next nightly
 	[ "$status" -eq 5 ]
 	run jobctl next --tz UTC --from "$FROM" -n 1 -- noon
 	[ "$output" = 2024-03-30T12:00:00Z ]
 }
 
-@test "a batch answers every row, also damaged ones" {
+@test "a batch answers every row, also invalid ones" {
 	run --separate-stderr jobctl next --batch < <(printf '%s\n' $'@daily\tUTC\t2024-01-01T00:00:00Z\t2\t' 'rubbish' \
 		$'@daily\tNo/Where\t2024-01-01T00:00:00Z\t2\t' $'@reboot\tUTC\t2024-01-01T00:00:00Z\t2\t' \
 		$'now\tUTC\t2024-01-01T00:00:00Z\t2')
@@ -125,7 +125,7 @@ tomorrow() {
 	[ "${rows[4]}" = 2024-01-01T00:00:00Z ]
 }
 
-@test "explain says the schedule and notes what is doubtful" {
+@test "explain describes the schedule and reports probable mistakes" {
 	run --separate-stderr jobctl explain --tz UTC '*/35 * * * *'
 	[ "$status" -eq 0 ]
 	[ "$output" = "at minutes 0 and 35 of every hour, UTC" ]

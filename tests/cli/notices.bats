@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# jobctl notices against a real daemon.
+# jobctl notices.
 
 load daemon
 
@@ -10,7 +10,7 @@ setup_file() {
 	jobctl add -n silent --manual -- true
 }
 
-@test "a channel that fails is shown with its error" {
+@test "a failed channel is shown with its error" {
 	run jobctl notices test tells
 	[ "$status" -eq 1 ]
 	[[ "${lines[0]}" == ID*WHEN*ABOUT*KIND*STATE*TRIES*CHANNEL*ERROR ]]
@@ -23,14 +23,14 @@ setup_file() {
 	jobctl status | grep -q '^notices .*jobctl notices --failed'
 }
 
-@test "a job that notifies nobody has nothing to try" {
+@test "notices test of a job without channels is refused" {
 	run jobctl notices test silent
 	[ "$status" -eq 6 ]
 	[[ "$output" == *"notifies nobody"* ]]
 	[ "$(jobctl notices list silent --json)" = "[]" ]
 }
 
-@test "what is no job is refused" {
+@test "operands that are not jobs are refused" {
 	run jobctl notices list 'tells#1'
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"is a run"* ]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# jobctl where no daemon is: help, usage, exit codes, advice.
+# jobctl without a daemon: help, usage, exit codes, messages.
 
 load daemon
 
@@ -21,25 +21,25 @@ teardown_file() {
 	done
 }
 
-@test "help of a verb is the same by either way" {
+@test "help VERB and VERB --help are equal" {
 	[ "$(jobctl help add)" = "$(jobctl add --help)" ]
 	[ "$(jobctl help log)" = "$(jobctl log -h)" ]
 }
 
-@test "the options of add include those of the job's fields" {
+@test "the options of add include those of the job fields" {
 	run jobctl help add
 	for option in --at --in --every --name --env --tag --cwd --timeout --key; do
 		grep -q -- " $option " <<<"$output"
 	done
 }
 
-@test "a mistyped verb is answered with a suggestion" {
+@test "a mistyped verb gives a suggestion" {
 	run --separate-stderr jobctl lits
 	[ "$status" -eq 2 ]
 	[ "$stderr" = "jobctl: no verb 'lits'; did you mean 'list'?" ]
 }
 
-@test "a verb of another tool is answered with the one that does it here" {
+@test "a verb of another tool gives the jobctl command" {
 	run --separate-stderr jobctl kill 1
 	[ "$status" -eq 2 ]
 	[ "$stderr" = "jobctl: no verb 'kill'; use 'jobctl cancel RUN'" ]
@@ -50,13 +50,13 @@ teardown_file() {
 	done
 }
 
-@test "an unknown option is named, with where to look" {
+@test "an unknown option is named, with the help to read" {
 	run --separate-stderr jobctl list --bogus
 	[ "$status" -eq 2 ]
 	[ "$stderr" = "jobctl: there is no option '--bogus'; see 'jobctl help list'" ]
 }
 
-@test "a mistyped option, key of set or zone is answered with a suggestion" {
+@test "a mistyped option, key of set or zone gives a suggestion" {
 	run -2 --separate-stderr jobctl list --lmit=3
 	[ "$stderr" = "jobctl: there is no option '--lmit' (did you mean '--limit'?); see 'jobctl help list'" ]
 	run -2 --separate-stderr jobctl add --retires 3 -- true
@@ -73,7 +73,7 @@ teardown_file() {
 	[ "$stderr" = "jobctl: no time zone 'Nowhere/Atall'; names are like 'Europe/Berlin' or 'UTC'" ]
 }
 
-@test "a schedule of another form names the option that takes it" {
+@test "a schedule of another form names the option for it" {
 	run -2 --separate-stderr jobctl add --at '0 2 * * *' -- true
 	[ "$stderr" = "jobctl: --at: '0 2 * * *' is a cron expression; use --cron" ]
 	run -2 --separate-stderr jobctl add --cron 'tomorrow 9am' -- true
@@ -82,7 +82,7 @@ teardown_file() {
 	[ "$stderr" = "jobctl: at: '0 2 * * *' is a cron expression; use cron" ]
 }
 
-@test "a crontab on standard input is refused with the commands that add its entries" {
+@test "a crontab on standard input is refused and converted to commands" {
 	run -2 --separate-stderr jobctl add < <(printf 'PATH=/bin\n*/5 * * * * check | logger\n')
 	[ -z "$output" ]
 	[ "${stderr_lines[0]}" = "jobctl add --cron '*/5 * * * *' -e PATH=/bin -- 'check | logger'" ]
@@ -104,14 +104,14 @@ teardown_file() {
 	[ "$status" -eq 2 ]
 }
 
-@test "a format that a verb does not have is refused" {
+@test "a format that a verb does not support is refused" {
 	for words in "status -o csv" "log 1 --json" "cancel 1 -o name" "show 1 --env --json"; do
 		run jobctl $words
 		[ "$status" -eq 2 ]
 	done
 }
 
-@test "invalid values are refused before a daemon is looked for" {
+@test "invalid values are refused before connecting" {
 	run jobctl add --timeout soon -- true
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"--timeout"*"soon"* ]]
@@ -127,7 +127,7 @@ teardown_file() {
 	[ "$status" -eq 2 ]
 }
 
-@test "a command is needed" {
+@test "add needs a command" {
 	run jobctl add </dev/null
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"no command"* ]]
@@ -135,7 +135,7 @@ teardown_file() {
 	[ "$status" -eq 2 ]
 }
 
-@test "without a daemon the exit code is 5 and the way to start one is named" {
+@test "without a daemon the exit code is 5 and the message says how to start one" {
 	for verb in "add -- true" list "show 1" "cancel 1" "rm -y 1" runs "log 1" "wait 1" status; do
 		run --separate-stderr jobctl $verb
 		[ "$status" -eq 5 ]
@@ -158,34 +158,34 @@ teardown_file() {
 	[ "$status" -eq 2 ]
 }
 
-@test "jobctl alone shows five commands to try even then" {
+@test "jobctl without arguments shows five commands, also without a daemon" {
 	run --separate-stderr jobctl
 	[ "$status" -eq 5 ]
 	[ "$(grep -c '^  jobctl ' <<<"$output")" -eq 5 ]
 }
 
-@test "the version needs no daemon" {
+@test "version needs no daemon" {
 	run --separate-stderr jobctl version
 	[ "$status" -eq 0 ]
 	[[ "$output" =~ ^jobctl\ [0-9] ]]
 	[ "$output" = "$(jobctl --version)" ]
 }
 
-@test "a full disk is noticed" {
+@test "a full disk is reported" {
 	[ -w /dev/full ] || skip "no /dev/full"
 	run bash -c 'jobctl help >/dev/full'
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"cannot write"* ]]
 }
 
-@test "a reader that has seen enough is no error to speak of" {
+@test "a closed pipe ends jobctl without a message" {
 	run bash -c 'jobctl help | true; echo "${PIPESTATUS[0]}"'
 	[[ "$output" =~ ^(0|141)$ ]]
 	run bash -c '(trap "" PIPE; jobctl help; echo "code $?" >&2) | true'
 	[[ "$output" =~ ^code\ (0|141)$ ]]
 }
 
-# fake_daemon STATUS BODY: answers one request and ends
+# fake_daemon STATUS BODY: answers one request and exits
 fake_daemon() {
 	python3 - "$DIR/fake" "$1" "$2" 3>&- <<'PY' &
 import os, socket, sys
@@ -202,7 +202,7 @@ PY
 	until [ -S "$DIR/fake" ]; do sleep 0.02; done
 }
 
-@test "a limit is exit code 7, a refusal 4, a broken daemon 1" {
+@test "exit codes: 7 for a limit, 4 for a refusal, 1 for an invalid answer" {
 	fake_daemon 429 '{"error":{"code":"limit","message":"too many jobs"}}'
 	run --separate-stderr jobctl --socket "$DIR/fake" add -- true
 	[ "$status" -eq 7 ]
@@ -215,7 +215,7 @@ PY
 	[ "$status" -eq 1 ]
 }
 
-@test "an answer that never came leaves it open whether the job was added" {
+@test "a lost answer is reported as uncertain" {
 	fake_daemon '' ''
 	run jobctl --socket "$DIR/fake" list
 	[ "$status" -eq 1 ]
@@ -226,13 +226,13 @@ PY
 	[[ "$output" == *"may or may not have been added"*"--key"* ]]
 }
 
-@test "escapes in an answer of the daemon do not reach the terminal" {
+@test "escape sequences in an answer do not reach the terminal" {
 	fake_daemon 400 '{"error":{"code":"invalid","message":"\u001b[2Jx"}}'
 	run jobctl --socket "$DIR/fake" list
 	[ "$output" = 'jobctl: \x1b[2Jx' ]
 }
 
-@test "a socket one may not open is exit code 4" {
+@test "a socket without permission gives exit code 4" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root to become somebody else"
 	mkdir -m 700 "$DIR/private"
 	chmod 711 "$DIR"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Output and waiting: log, log -f, wait and their exit codes.
+# Output of runs and waiting for them: log, log -f, wait, exit codes.
 
 load daemon
 
-@test "log writes the very bytes to a file" {
+@test "log writes the original bytes to a file" {
 	job=$(jobctl add -- printf 'a\033[31m\r\0\377b')
 	jobctl wait "$job"
 	[ "$(jobctl log "$job" | od -An -tx1)" = " 61 1b 5b 33 31 6d 0d 00 ff 62" ]
 }
 
-@test "log escapes control characters for a terminal unless told otherwise" {
+@test "log escapes control characters on a terminal unless --raw is given" {
 	job=$(jobctl add -- printf 'a\033[2J\tb\nä\377')
 	jobctl wait "$job"
 	run on_terminal 80 jobctl log "$job"
@@ -29,7 +29,7 @@ load daemon
 	[ "$(jobctl log -f -n 2 "$job" | xargs)" = "99 100" ]
 }
 
-@test "log of a job is that of its newest run, log of a run its own" {
+@test "log of a job shows its newest run, log of a run that run" {
 	jobctl add -n counted --every 1s -- 'echo $JOBSCHED_RUN'
 	until [ "$(jobctl runs counted --state succeeded -o jsonl | wc -l)" -ge 2 ]; do sleep 0.1; done
 	jobctl cancel counted
@@ -43,7 +43,7 @@ load daemon
 	[ "$status" -eq 3 ]
 }
 
-@test "log -f shows output as it comes, until the run is over" {
+@test "log -f shows output while the run continues" {
 	job=$(jobctl add -- 'echo one; sleep 0.5; echo two')
 	jobctl log -f "$job" >"$DIR/followed" 3>&- &
 	for i in $(seq 100); do
@@ -60,14 +60,14 @@ load daemon
 	[ "$(timeout 10 jobctl log -f "$job")" = late ]
 }
 
-@test "log of a job that has not run says when it will" {
+@test "log of a job that has not run shows the next slot" {
 	jobctl add -n notyet --in 1h -- true
 	run jobctl log notyet
 	[ "$status" -eq 3 ]
 	[[ "$output" == *"has not run yet"*"jobctl log -f notyet"* ]]
 }
 
-@test "a silent run has an empty log" {
+@test "a run without output has an empty log" {
 	job=$(jobctl add -- true)
 	jobctl wait "$job"
 	run jobctl log "$job"
@@ -75,7 +75,7 @@ load daemon
 	[ -z "$output" ]
 }
 
-@test "log says why a command wrote nothing" {
+@test "log reports why a command wrote nothing" {
 	job=$(jobctl add -- ./nosuch-program)
 	run jobctl wait "$job"
 	[ "$status" -eq 10 ]
@@ -86,7 +86,7 @@ load daemon
 	[[ "$stderr" == *"No such file"* ]]
 }
 
-@test "what was not kept of the output is said" {
+@test "log reports output that was not stored" {
 	job=$(jobctl add --output-limit 1000 -- seq 10000)
 	jobctl wait "$job"
 	run --separate-stderr jobctl log "$job"
@@ -96,7 +96,7 @@ load daemon
 	[ "${lines[-1]}" = 10000 ]
 }
 
-@test "wait exits with 0, 10, 11 and 13 as the run ended" {
+@test "wait exits with 0, 10, 11 or 13 depending on the result" {
 	ok=$(jobctl add -- true) bad=$(jobctl add -- 'exit 7') slow=$(jobctl add --timeout 1s --grace 1s -- sleep 30)
 	run --separate-stderr jobctl wait "$ok"
 	[ "$status" -eq 0 ]
@@ -112,14 +112,14 @@ load daemon
 	[ "$status" -eq 11 ]
 }
 
-@test "wait exits with 12 for what never ran" {
+@test "wait exits with 12 for a job that never ran" {
 	job=$(jobctl add --in 1h -- true)
 	jobctl cancel "$job"
 	run jobctl wait "$job"
 	[ "$status" -eq 12 ] || [ "$status" -eq 11 ]
 }
 
-@test "wait --propagate passes the command's own code on" {
+@test "wait --propagate exits with the exit code of the command" {
 	bad=$(jobctl add -- 'exit 7') killed=$(jobctl add -- 'kill -9 $$')
 	run jobctl wait --propagate "$bad"
 	[ "$status" -eq 7 ]
@@ -128,13 +128,13 @@ load daemon
 	[[ "$output" == *SIGKILL* ]]
 }
 
-@test "wait --propagate passes on no code that is called a success" {
+@test "wait --propagate exits with 0 for a code declared a success" {
 	job=$(jobctl add --on-exit '0|3=ok' -- 'exit 3')
 	run jobctl wait --propagate "$job"
 	[ "$status" -eq 0 ]
 }
 
-@test "who waits for a planned run that is taken back is told so" {
+@test "wait reports a planned run that was withdrawn" {
 	job=$(jobctl add --in 4s -- true)
 	until [ -n "$(jobctl runs "$job" --planned -o name)" ]; do sleep 0.1; done
 	ref=$(jobctl runs "$job" --planned -o name)
@@ -146,7 +146,7 @@ load daemon
 	[[ "$(cat "$BATS_TEST_TMPDIR/said")" == *"withdrawn"* ]]
 }
 
-@test "wait --timeout gives up with 8" {
+@test "wait --timeout exits with 8" {
 	job=$(jobctl add -- sleep 30)
 	run timeout 5 jobctl wait --timeout 300ms "$job"
 	[ "$status" -eq 8 ]
@@ -156,7 +156,7 @@ load daemon
 	[ "$status" -eq 8 ]
 }
 
-@test "of several, the first that did not succeed decides" {
+@test "the exit code is that of the first run that did not succeed" {
 	a=$(jobctl add -- true) b=$(jobctl add -- 'exit 7') c=$(jobctl add -- true)
 	run jobctl wait "$a" "$b" "$c"
 	[ "$status" -eq 10 ]
@@ -172,12 +172,12 @@ load daemon
 	[ "$status" -eq 0 ]
 }
 
-@test "wait for what is not there is 3" {
+@test "wait for an unknown job exits with 3" {
 	run jobctl wait nosuch
 	[ "$status" -eq 3 ]
 }
 
-@test "an interrupted wait exits with 130 and leaves the job alone" {
+@test "an interrupted wait exits with 130 and does not affect the job" {
 	job=$(jobctl add -- sleep 30)
 	run bash -c "set -m; jobctl wait $job & sleep 0.3; kill -INT \$!; wait \$!; echo \$?"
 	[ "${lines[-1]}" = 130 ]
@@ -185,7 +185,7 @@ load daemon
 	jobctl cancel --running "$job"
 }
 
-@test "waiting and following outlast a restart of the engine" {
+@test "wait and log -f continue after a restart of the daemon" {
 	job=$(jobctl add -- 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done; exit 4')
 	jobctl log -f "$job" >"$DIR/followed" 2>/dev/null 3>&- &
 	log=$!
@@ -204,7 +204,7 @@ load daemon
 	grep -q "daemon is not reachable" "$DIR/said"
 }
 
-@test "the log of a job that waits for its retry is that of its last attempt" {
+@test "log of a job that waits for a retry shows its last attempt" {
 	jobctl add -n patient --retries 1 --backoff fixed:1h -- sh -c 'echo tried; exit 3'
 	while [ "$(jobctl runs patient -o json | jq -r '.[0] | select(.state == "queued") | .attempt')" != 1 ]; do sleep 0.05; done
 	[ "$(jobctl log patient)" = tried ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# jobctl queue and jobctl limit against a real daemon.
+# jobctl queue and jobctl limit.
 
 load daemon
 
@@ -9,7 +9,7 @@ member() {
 	jobctl queue list --json | jq -r ".[] | select(.name == \"$1\") | .$2"
 }
 
-@test "the default queue is there and cannot be removed" {
+@test "the default queue exists and cannot be removed" {
 	run jobctl queue list
 	[ "$status" -eq 0 ]
 	[[ "${lines[0]}" == QUEUE*WEIGHT*RUNNING*MAX*QUEUED*JOBS*RATE ]]
@@ -20,7 +20,7 @@ member() {
 	[[ "$output" == *"cannot be removed"* ]]
 }
 
-@test "a queue is made, changed where asked, and made only once" {
+@test "a queue is added once, and set changes only the given limits" {
 	run --separate-stderr jobctl queue add night --running 2 --rate 10/1m:3
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
@@ -40,7 +40,7 @@ member() {
 	[ "$(jobctl queue list -o name | xargs)" = "default night" ]
 }
 
-@test "a job for a queue that nobody made is refused, in a dry run too" {
+@test "a job for an unknown queue is refused, also with --dry-run" {
 	for dry in "" --dry-run; do
 		run --separate-stderr jobctl add $dry --queue nihgt -- true
 		[ "$status" -eq 2 ]
@@ -51,7 +51,7 @@ member() {
 	[[ "$output" == *"make it with 'jobctl queue add elsewhere'"* ]]
 }
 
-@test "a queue in use is kept, and says by how many" {
+@test "a queue in use cannot be removed; the message has the number of jobs" {
 	id=$(jobctl add --queue night --in 1h -- true)
 	[ "$(member night jobs) $(member night queued)" = "1 0" ]
 	run jobctl queue rm night
@@ -65,7 +65,7 @@ member() {
 	[ "$status" -eq 3 ]
 }
 
-@test "an owner has limits until they are removed" {
+@test "limits of an owner can be set and removed" {
 	[ "$(jobctl limit list --json)" = "[]" ]
 	me=$(id -un)
 	run --separate-stderr jobctl limit set "$me" --running 3
@@ -82,7 +82,7 @@ member() {
 	[ "$status" -eq 3 ]
 }
 
-@test "wrong values are named with their option" {
+@test "messages name the option of a wrong value" {
 	for words in "--running 0" "--running many" "--weight 0" "--weight none" "--rate fast" "--rate 1/"; do
 		run jobctl queue add other $words
 		[ "$status" -eq 2 ]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Every verb against a real daemon: what it does, says, and exits with.
+# The verbs with a real daemon: effects, messages and exit codes.
 
 load daemon
 
 # ---- add ----
 
-@test "add gives a number to a script and a sentence to a person" {
+@test "add prints a number to a script and a sentence to a terminal" {
 	run --separate-stderr jobctl add -- true
 	[ "$status" -eq 0 ]
 	[[ "$output" =~ ^[0-9]+$ ]]
@@ -15,19 +15,19 @@ load daemon
 	[[ "$output" =~ ^added\ job\ [0-9]+\ \'person\'\;\ it\ runs\ now ]]
 }
 
-@test "add says the first slot by the clock of the job's zone, and how late it may be" {
+@test "add shows the first slot in the zone of the job, and the jitter" {
 	run --separate-stderr jobctl add --tz Asia/Kathmandu --cron '30 2 * * *' --jitter 5m -- true
 	[[ "$stderr" =~ ";"\ it\ runs\ in\ .*,\ at\ [0-9-]+T02:30:00\+05:45,\ or\ up\ to\ 5m\ later$ ]]
 	run --separate-stderr jobctl add --jitter 1s -- true
 	[[ "$stderr" == *"; it runs within 1s" ]]
 }
 
-@test "add -o name gives what to type" {
+@test "add -o name prints the reference to the job" {
 	[ "$(jobctl add -o name -n typed -- true)" = typed ]
 	[[ "$(jobctl add -o name -- true)" =~ ^[0-9]+$ ]]
 }
 
-@test "add --dry-run shows words, five slots and what is doubtful, and adds nothing" {
+@test "add --dry-run shows the meaning, five slots and warnings, and adds nothing" {
 	before=$(jobctl list --all -o name | wc -l)
 	run --separate-stderr jobctl add --dry-run --tz Europe/Berlin --cron '*/35 2 * * *' -n dry -- true
 	[ "$status" -eq 0 ]
@@ -41,7 +41,7 @@ load daemon
 	[ "$(jobctl list --all -o name | wc -l)" -eq "$before" ]
 }
 
-@test "add --dry-run refuses what add would refuse, and what makes no sense with it" {
+@test "add --dry-run refuses invalid jobs and incompatible options" {
 	run jobctl add --dry-run --cron '0 0 30 2 *' -- true
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"never fires"* ]]
@@ -51,7 +51,7 @@ load daemon
 	[ "$status" -eq 2 ]
 }
 
-@test "add notes what is doubtful on standard error, once, and is not hindered" {
+@test "add prints warnings once to standard error and adds the job" {
 	run --separate-stderr jobctl add --tz UTC --cron '*/35 * * * *' -n doubtful -- true
 	[ "$status" -eq 0 ]
 	[[ "$output" =~ ^[0-9]+$ ]]
@@ -61,7 +61,7 @@ load daemon
 	[ "$(jq -r '.findings[].code' <<<"$output")" = uneven-step ]
 }
 
-@test "a list shows schedules as people write them" {
+@test "list shows schedules as they were typed" {
 	jobctl add -n short1 --after-finish 90s -- true
 	jobctl add -n short2 --every 2d -- true
 	jobctl add -n short3 --on boot -- true
@@ -111,7 +111,7 @@ load daemon
 	[ "$(jobctl log "$job")" = " 61 ff 62 fe" ]
 }
 
-@test "standard input of the job comes from a file or from ours" {
+@test "--stdin reads a file or standard input" {
 	printf 'a\0b\xff' >"$DIR/payload"
 	job=$(jobctl add --stdin "$DIR/payload" -- od -An -tx1)
 	other=$(printf 'hello' | jobctl add --stdin - -- cat)
@@ -120,7 +120,7 @@ load daemon
 	[ "$(jobctl log "$other")" = hello ]
 }
 
-@test "the job starts where it was added, or where it was told to" {
+@test "the job starts in the current directory or in --cwd" {
 	mkdir -p "$DIR/here/below"
 	cd "$DIR/here"
 	a=$(jobctl add -- pwd) b=$(jobctl add -C below -- pwd) c=$(jobctl add --cwd / -- pwd)
@@ -130,7 +130,7 @@ load daemon
 	[ "$(jobctl log "$c")" = / ]
 }
 
-@test "our environment is not copied, but what was given is" {
+@test "only the given variables are in the environment" {
 	printf '# comment\n\nA=1\nB=x y\n' >"$DIR/env"
 	export FROM_HERE=mine NOT_COPIED=1
 	job=$(jobctl add --env-file "$DIR/env" -e A=2 -e FROM_HERE -- env)
@@ -142,7 +142,7 @@ load daemon
 	! grep -q NOT_COPIED <<<"$output"
 }
 
-@test "show --env names the variables the command really gets" {
+@test "show --env prints the variables that the command gets" {
 	job=$(jobctl add -n enviable -e MINE=1 -- env)
 	jobctl wait "$job"
 	jobctl log "$job" | cut -d= -f1 | sort >"$DIR/real"
@@ -153,14 +153,14 @@ load daemon
 	[ "$(jobctl log "$job" | sort | comm -13 - "$DIR/known")" = "" ]
 }
 
-@test "the zone of the submitter is written into the job" {
+@test "the time zone of the user is stored in the job" {
 	job=$(TZ=Europe/Berlin jobctl add -- 'echo $TZ')
 	[ "$(field "$job" tz)" = Europe/Berlin ]
 	jobctl wait "$job"
 	[ "$(jobctl log "$job")" = Europe/Berlin ]
 }
 
-@test "a job in the future waits, and add says when it runs" {
+@test "a future job waits, and add reports when it runs" {
 	run --separate-stderr jobctl add --in 1h -- true
 	[ "$status" -eq 0 ]
 	[[ "$stderr" =~ it\ runs\ in\ (1h|59m59s|1h1s),\ at\ 20 ]]
@@ -172,14 +172,14 @@ load daemon
 	[[ "$output" == *past* ]]
 }
 
-@test "a job can run again and again" {
+@test "a job can be repeated" {
 	job=$(jobctl add -n again --every 1s -- true)
 	sleep 3.2
 	jobctl cancel again
 	[ "$(jobctl runs "$job" --state succeeded -o jsonl | wc -l)" -ge 2 ]
 }
 
-@test "the same key makes one job, another definition is a conflict" {
+@test "the same key adds one job; another definition is a conflict" {
 	a=$(jobctl add --key k1 -- true)
 	run --separate-stderr jobctl add --key k1 -- true
 	[ "$status" -eq 0 ]
@@ -189,21 +189,21 @@ load daemon
 	[ "$status" -eq 6 ]
 }
 
-@test "a name that is taken is a conflict" {
+@test "a name in use is a conflict" {
 	jobctl add -n taken --in 1h -- true
 	run jobctl add -n taken --in 1h -- true
 	[ "$status" -eq 6 ]
 	[[ "$output" == *taken* ]]
 }
 
-@test "add --follow shows the output and exits as the run did" {
+@test "add --follow shows the output and exits with the result of the run" {
 	run --separate-stderr jobctl add -f -- 'echo one; sleep 0.2; echo two; exit 3'
 	[ "$status" -eq 10 ]
 	[ "$output" = $'one\ntwo' ]
 	[[ "$stderr" == *"failed after"*"exit code 3"* ]]
 }
 
-@test "add --wait exits as the run did" {
+@test "add --wait exits with the result of the run" {
 	run --separate-stderr jobctl add --wait -- true
 	[ "$status" -eq 0 ]
 	run --separate-stderr jobctl add --wait --in 1s -- false
@@ -212,7 +212,7 @@ load daemon
 
 # ---- show ----
 
-@test "show tells about a job and about a run" {
+@test "show prints a job or a run" {
 	job=$(jobctl add -n shown -t team=web -e API_TOKEN=hush --timeout 90s -- echo 'a b')
 	jobctl wait "$job"
 	run jobctl show shown
@@ -232,7 +232,7 @@ load daemon
 	[ "$(jobctl runs shown -o csv | tail -1 | cut -d, -f15)" = "$(uname -n)" ]
 }
 
-@test "show says a schedule in words, and the next slot by the clock of its zone" {
+@test "show explains the schedule and shows the next slot in its zone" {
 	jobctl add -n spoken --tz Asia/Kathmandu --cron '30 2 * * 5L' -- true
 	run jobctl show spoken
 	grep -qx "schedule      30 2 \* \* FRIL" <<<"$output"
@@ -241,7 +241,7 @@ load daemon
 	grep -qx "tz            Asia/Kathmandu" <<<"$output"
 }
 
-@test "show --as-command writes intervals as people do" {
+@test "show --as-command writes intervals as they are typed" {
 	jobctl add -n lap --tz UTC --every 90m -- true
 	jobctl add -n rest --tz UTC --after-finish 10m -- true
 	[[ "$(jobctl show --as-command lap)" == *" --every '1h30m since "*"Z' -- true" ]]
@@ -253,14 +253,14 @@ load daemon
 	[ "$(jobctl next -n 1 --every "1h30m since $(date -u -d "$slot - 90 minutes" +%Y-%m-%dT%H:%M:%SZ)")" = "$slot" ]
 }
 
-@test "next says why there is no slot" {
+@test "next reports why there is no slot" {
 	jobctl add -n kernel --on boot -- true
 	run --separate-stderr jobctl next kernel
 	[ "$status" -eq 0 ] && [ -z "$output" ]
 	[ "$stderr" = "no upcoming slots; the schedule is: once after every boot of the machine" ]
 }
 
-@test "show --as-command makes an equal job" {
+@test "show --as-command creates an equal job" {
 	cd /
 	jobctl add -n original -e "A=it's" -t k=v --umask 022 -p 3 --in 1h --stdin - -- printf '%s\n' 'a b' '$x' <<<"text"
 	command=$(jobctl show --as-command original)
@@ -271,7 +271,7 @@ load daemon
 	[ "$(jobctl show --as-command original | sed 's/--at [^ ]*//')" = "$(sed 's/--at [^ ]*//' <<<"$command")" ]
 }
 
-@test "what is not there is exit code 3, with the name that was meant" {
+@test "an unknown object gives exit code 3 and a suggestion" {
 	jobctl add -n backup --in 1h -- true
 	run --separate-stderr jobctl show bakcup
 	[ "$status" -eq 3 ]
@@ -288,7 +288,7 @@ load daemon
 
 # ---- cancel, rm ----
 
-@test "cancel says what was done to a job and what still runs" {
+@test "cancel reports the result and the runs that are still running" {
 	job=$(jobctl add -n long -- sleep 30)
 	until [ "$(jobctl runs long --state running -o name)" ]; do sleep 0.02; done
 	run=$(jobctl runs long -o name)
@@ -305,7 +305,7 @@ load daemon
 	[ "$stderr" = "cancelled run $run" ] || [ "$stderr" = "run $run had already ended: cancelled" ]
 }
 
-@test "cancel --running ends what runs, children included" {
+@test "cancel --running ends running runs and their children" {
 	jobctl add -n tree -- 'sleep 31 & echo $!; sleep 32'
 	until [ "$(jobctl log tree 2>/dev/null)" ]; do sleep 0.02; done
 	child=$(jobctl log tree)
@@ -318,7 +318,7 @@ load daemon
 	! kill -0 "$child" 2>/dev/null
 }
 
-@test "cancel says when there was nothing to cancel" {
+@test "cancel reports that there was nothing to cancel" {
 	job=$(jobctl add -n over1 --wait -- true 2>/dev/null)
 	run --separate-stderr jobctl cancel over1
 	[ "$status" -eq 0 ]
@@ -329,14 +329,14 @@ load daemon
 	[[ "$stderr" == *"was already cancelled; 'jobctl resume "*"' reactivates it" ]]
 }
 
-@test "cancel goes on after one that is not there and exits with its code" {
+@test "cancel continues after an unknown job and exits with its code" {
 	jobctl add -n c1 --in 1h -- true
 	run jobctl cancel nosuch c1
 	[ "$status" -eq 3 ]
 	[ "$(field c1 state)" = cancelled ]
 }
 
-@test "rm needs --yes where nobody can be asked" {
+@test "rm needs --yes without a terminal" {
 	jobctl add -n removable --in 1h -- true
 	run jobctl rm removable </dev/null
 	[ "$status" -eq 2 ]
@@ -350,7 +350,7 @@ load daemon
 	jobctl add -n removable --in 1h -- true
 }
 
-@test "rm asks at a terminal" {
+@test "rm asks on a terminal" {
 	jobctl add -n asked --in 1h -- true
 	run script -qec "jobctl rm asked" /dev/null <<<"n"
 	[[ "$output" == *"remove 'asked'? [y/N]"* ]]
@@ -360,14 +360,14 @@ load daemon
 	[ "$status" -eq 3 ]
 }
 
-@test "rm takes no run" {
+@test "rm refuses runs" {
 	run jobctl rm -y '#1'
 	[ "$status" -eq 2 ]
 }
 
 # ---- status, version ----
 
-@test "status and jobctl alone tell about the daemon" {
+@test "status and jobctl without arguments show the daemon" {
 	run --separate-stderr jobctl status
 	[ "$status" -eq 0 ]
 	[[ "${lines[0]}" =~ ^jobschedd\ [0-9] ]]
@@ -379,14 +379,14 @@ load daemon
 	[[ "$(jobctl version)" == *jobschedd* ]]
 }
 
-@test "the socket can be named" {
+@test "--socket and JOBSCHED_SOCKET select the socket" {
 	jobctl --socket "$XDG_RUNTIME_DIR/jobsched/jobsched.sock" list >/dev/null
 	JOBSCHED_SOCKET=$XDG_RUNTIME_DIR/jobsched/jobsched.sock XDG_RUNTIME_DIR=/nowhere jobctl list >/dev/null
 	run jobctl --system list
 	[ "$status" -ne 0 ]
 }
 
-@test "a daemon that is stopped and does not answer is told of, and its answer is still taken" {
+@test "a stopped daemon is reported, and its late answer is used" {
 	pid=$(cat "$DIR/pid")
 	kill -STOP "$pid"
 	jobctl status >"$DIR/silent.out" 2>"$DIR/silent.err" 3>&- &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Reasons as a person meets them in 'jobctl why'; every reason is in tests/integration/why.py.
+# jobctl why; tests/integration/why.py tests every reason.
 
 load daemon
 
@@ -13,7 +13,7 @@ setup_file() {
 	jobctl wait once || true
 }
 
-@test "a job says what it waits for, when it runs next and what became of its slots" {
+@test "why JOB shows the reason, the next slots and the results of past slots" {
 	run -0 jobctl why hourly
 	[ "${lines[0]}" = "job 1 'hourly' is active" ]
 	[[ ${lines[1]} == "now:   nothing is due; its next slot is "* ]]
@@ -23,7 +23,7 @@ setup_file() {
 	[[ $output == *"now:   its schedule is over"*"last slots:"*"failed"*"its command failed: exit code 3"*"(jobctl log once#"* ]]
 }
 
-@test "slots that are planned are kept apart from past ones" {
+@test "planned slots are shown separately from past ones" {
 	local i
 
 	jobctl add -n soon --every 2s -- true 2>/dev/null
@@ -37,13 +37,13 @@ setup_file() {
 	jobctl rm -y soon
 }
 
-@test "a run says what became of it" {
+@test "why RUN shows its result" {
 	run -0 jobctl why "once#$(jobctl runs once --json | jq '.[0].id')"
 	[ "${#lines[@]}" = 3 ]
 	[[ ${lines[1]} == *"its command failed: exit code 3" ]]
 }
 
-@test "a moment says whether it is a slot" {
+@test "why --at shows whether a time is a slot" {
 	[[ $(jobctl why hourly --at 2h) == "the job was not there at "* ]]
 	[[ $(jobctl why hourly --at "$(jobctl next hourly --count 1)") == *"is a slot, and is yet to come"* ]]
 	[[ $(jobctl why once --at "$(jobctl runs once --json | jq -r '.[0].slot')") == *"exit code 3"* ]]
@@ -59,7 +59,7 @@ setup_file() {
 	run -2 jobctl why hourly -o csv
 }
 
-@test "lists and 'show' say what is waited for" {
+@test "list and show show what a job waits for" {
 	for i in $(seq 50); do
 		[[ $(jobctl list again) == *" retry "* ]] && break
 		sleep 0.1
@@ -70,13 +70,13 @@ setup_file() {
 	[ "$(jobctl list hourly --json | jq '.[0].waiting_for')" = null ]
 }
 
-@test "a job that is not there is no reason" {
+@test "why of an unknown job is an error" {
 	run -3 jobctl why nothing
 	run -3 jobctl why 4711
 	run -2 jobctl why
 }
 
-@test "a command that could not be started is told apart from one that failed" {
+@test "a command that could not be started differs from one that failed" {
 	jobctl add -n absent --retries 1 --backoff fixed:1s -- ./absent
 	run -10 jobctl wait absent
 	[[ "$(jobctl why absent)" == *"its command could not be started after 2 attempts: could not run './absent': No such file or directory, retries used up; it is a dead letter"* ]]
@@ -89,7 +89,7 @@ setup_file() {
 	jobctl cancel nowhere
 }
 
-@test "while every node is drained, a job that is not due says so, too" {
+@test "while every node is drained, why of a job that is not due says so" {
 	jobctl node drain "$(jobctl nodes -o name)"
 	[[ "$(jobctl why hourly)" == *"every node that could take it is drained"*"(jobctl node undrain "* ]]
 	jobctl node undrain "$(jobctl nodes -o name)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every command that a message or 'jobctl why' advises works when it is typed.
+# Types every command that a message or 'jobctl why' suggests and checks that it succeeds.
 import os
 import re
 import signal
@@ -9,10 +9,10 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import JOBCTL, Daemon, case, main, wait_until
 
-# 'jobctl …' and (jobctl …), and after a colon up to the end of the line.
+# Commands in quotes or parentheses, and after a colon up to the end of the line.
 ADVICE = re.compile(r"'((?:jobctl|kill) [^']+)'|\(((?:jobctl|kill) [^()]+)\)|: (jobctl [^();]+)$", re.M)
 WORDS = {"OTHER": "another-name", "COMMAND": "true"}
-ASKS = ("rm", "purge")  # verbs that ask at a terminal
+ASKS = ("rm", "purge")  # verbs that ask for confirmation
 SHOWN = {}
 
 
@@ -21,15 +21,15 @@ def advice(text):
 
 
 def typed(command):
-    """The command as a person types it: words to be replaced are filled in, questions answered."""
+    """Fills in the words in capitals and adds --yes to verbs that ask."""
     for word, value in WORDS.items():
         command = re.sub(r"\b%s\b" % word, value, command)
-    assert command.startswith("kill -CONT ") or not re.search(r"\b[A-Z]{3,}\b", command), "a word to be replaced cannot be typed: " + command
+    assert command.startswith("kill -CONT ") or not re.search(r"\b[A-Z]{3,}\b", command), "no value for a word in capitals: " + command
     return command + " --yes" if set(command.split()) & set(ASKS) else command
 
 
 def follow(d, text, *wanted, skip=()):
-    """Types what the text advises; 'wanted' are beginnings that must be among it."""
+    """Runs the commands in the text. 'wanted': prefixes of commands that must be among them."""
     found = advice(text)
     for w in wanted:
         assert any(a.startswith(w) for a in found), (w, found, text)
@@ -66,7 +66,7 @@ def running(d, name, **more):
 
 
 @case
-def what_is_advised_about_cancelled_and_finished_jobs_works():
+def suggestions_about_cancelled_and_finished_jobs_work():
     with Daemon() as d:
         d.start()
         running(d, "busy")
@@ -95,7 +95,7 @@ def what_is_advised_about_cancelled_and_finished_jobs_works():
 
 
 @case
-def what_is_advised_about_pauses_works():
+def suggestions_about_pauses_work():
     with Daemon() as d:
         d.start()
         hourly(d, "tick", tags={"team": "web"})
@@ -123,7 +123,7 @@ def what_is_advised_about_pauses_works():
 
 
 @case
-def what_is_advised_about_runs_works():
+def suggestions_about_runs_work():
     with Daemon() as d:
         d.start()
         text = said(d, "add", "-n", "quick", "--", "true")
@@ -157,7 +157,7 @@ def what_is_advised_about_runs_works():
 
 
 @case
-def what_is_advised_about_names_queues_and_nodes_works():
+def suggestions_about_names_queues_and_nodes_work():
     with Daemon() as d:
         d.start()
         job = hourly(d, "backup")

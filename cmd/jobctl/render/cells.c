@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes JSON members into table cells. */
 #include "jobctl/render/cells.h"
+
 #include "base/buf.h"
 #include "base/text.h"
-#include "jobctl/render/words.h"
 #include "jobctl/member.h"
 #include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
 
 void cell_put(const json_t *row, const char *key, struct buf *out)
 {
@@ -17,7 +18,8 @@ void cell_put(const json_t *row, const char *key, struct buf *out)
 		buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
 }
 
-void cell_put_time(const json_t *row, const char *key, const struct cell_style *style, struct buf *out)
+void cell_put_time(const json_t *row, const char *key, const struct cell_style *style,
+	struct buf *out)
 {
 	usec_t t = member_time(row, key);
 	char text[WORDS_MAX];

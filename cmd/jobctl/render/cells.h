@@ -6,8 +6,10 @@
 struct buf;
 struct cell_style;
 
-void cell_put(const json_t *row, const char *key, struct buf *out); /* a text or an integer; other types give nothing */
-void cell_put_time(const json_t *row, const char *key, const struct cell_style *style, struct buf *out);
+/* A text or an integer; other types give nothing. */
+void cell_put(const json_t *row, const char *key, struct buf *out);
+void cell_put_time(const json_t *row, const char *key, const struct cell_style *style,
+	struct buf *out);
 
 /* Defines cell_KEY(), a cell_fn for the member KEY. */
 #define CELL(key)                                                                                  \

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats the cells of job and run tables. */
+/* Formats the cells of job or run tables. */
 #include "jobctl/render/columns.h"
 
-#include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/member.h"
 #include "jobctl/render/cells.h"
 #include "jobctl/render/rows.h"
 #include "jobctl/render/words.h"
-#include "jobctl/member.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Table columns of jobs, runs and dead letters. */
+/* Table columns of jobs, runs, dead letters. */
 #pragma once
 
 struct row_kind;

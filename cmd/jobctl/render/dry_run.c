@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats dry-run results, changes and warnings. */
-#include "base/duration.h"
-#include "base/rfc3339.h"
+/* Formats the results of dry runs; prints warnings about schedules. */
 #include "jobctl/render/dry_run.h"
 
 #include "base/buf.h"
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/time/zone_cache.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
-#include "jobctl/spec/preview.h"
-#include "jobctl/render/words.h"
 #include "jobctl/member.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/words.h"
+#include "jobctl/spec/preview.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -100,7 +100,8 @@ int dry_run_show_change(const struct ctl *c, const json_t *job)
 	}
 	put_schedule_outlook(c, job, &out);
 	render_flush(&out);
-	ctl_say(changed ? "nothing was changed (--dry-run)" : "the job already has this definition; nothing would be changed");
+	ctl_say(changed ? "nothing was changed (--dry-run)"
+			: "the job already has this definition; nothing would be changed");
 	return EXIT_SUCCESS;
 }
 
@@ -113,9 +114,12 @@ int dry_run_show(const struct ctl *c, const json_t *job)
 	put_schedule_outlook(c, job, &out);
 	render_flush(&out);
 	if (json_is_true(json_object_get(job, "replaced")))
-		ctl_say("nothing was changed (--dry-run); the job would replace job '%s'", member_text(job, "name"));
+		ctl_say("nothing was changed (--dry-run); the job would replace job '%s'",
+			member_text(job, "name"));
 	else if (json_is_true(json_object_get(job, "existed")))
-		ctl_say("nothing was added (--dry-run), and nothing would be: job %" PRId64 " already exists", member_int(job, "id"));
+		ctl_say("nothing was added (--dry-run), and nothing would be: job %" PRId64
+			" already exists",
+			member_int(job, "id"));
 	else
 		ctl_say("nothing was added (--dry-run)");
 	return EXIT_SUCCESS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the result of a dry run and warnings about schedules. */
+/* Prints the result of a dry run, or warnings about schedules. */
 #pragma once
 #include <jansson.h>
 

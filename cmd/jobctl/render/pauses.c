@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats pauses in English, and parses --until. */
-#include "base/duration.h"
+/* Formats pauses in English; parses --until. */
 #include "jobctl/render/pauses.h"
 
-#include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/time/schedule.h"
 #include "core/time/zone_cache.h"
+#include "jobctl/api.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
 #include "jobctl/member.h"
+#include "jobctl/render/words.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -31,21 +31,26 @@ bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct
 		return true;
 	}
 	tz = local_zone();
-	if (!zone_cache_get(zones, tz, &context.zone, e) || !schedule_parse(text, &context, &when, e))
+	if (!zone_cache_get(zones, tz, &context.zone, e) ||
+		!schedule_parse(text, &context, &when, e))
 		return err_wrap(e, "--until");
 	if (schedule_kind(when) != SCHEDULE_ONCE || !schedule_first(when, ret))
-		return err_set(e, ERR_INVALID, "--until: '%s' is not a single time; write 2h, 'tomorrow 9am' or "
-			"2026-11-16T09:00:00Z", text);
+		return err_set(e, ERR_INVALID,
+			"--until: '%s' is not a single time; write 2h, 'tomorrow 9am' or "
+			"2026-11-16T09:00:00Z",
+			text);
 	return true;
 }
 
-static void put_pause_time(const struct ctl *c, const json_t *o, const char *before, const char *key, struct buf *out)
+static void put_pause_time(const struct ctl *c, const json_t *o, const char *before,
+	const char *key, struct buf *out)
 {
 	char words[WORDS_MAX], instant[WORDS_MAX];
 	usec_t t = member_time(o, key);
 
 	if (t && c->terminal)
-		buf_printf(out, " %s %s (%s)", before, words_instant(t, instant), words_relative(t, c->now, words));
+		buf_printf(out, " %s %s (%s)", before, words_instant(t, instant),
+			words_relative(t, c->now, words));
 	else if (t)
 		buf_printf(out, " %s %s", before, words_instant(t, instant));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes pauses, and parses the end time of one. */
+/* Describes pauses; parses the end time of one. */
 #pragma once
 #include "base/clock.h"
 #include <jansson.h>
@@ -18,7 +18,7 @@ void pause_describe(const struct ctl *c, const json_t *pause, struct buf *out);
 void pause_describe_scope(const json_t *pause, struct buf *out);
 
 /*
- * Prints a line to standard error for each freeze and each pause of a queue, tag, owner or of everything. A daemon of a
- * version without pauses is not an error.
+ * Prints a line to standard error for each freeze and each pause of a queue, tag, owner or of
+ * everything. A daemon of a version without pauses is not an error.
  */
 bool pauses_say(struct ctl *c, struct err *e);

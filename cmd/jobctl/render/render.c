@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes text and JSON objects to standard output. */
+/* Writes text or JSON objects to standard output. */
 #include "jobctl/render/render.h"
 
 #include "base/auto.h"
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REAL_DIGITS 15 /* enough for seconds with microseconds; 17 would show rounding errors, as 0.30000000000000004 */
+/* Enough for seconds with microseconds; 17 digits would show rounding errors: 0.30000000000000004. */
+#define REAL_DIGITS 15
 
 static const char *const format_names[FORMAT_MAX] = {
 	[FORMAT_TABLE] = "table", [FORMAT_WIDE] = "wide", [FORMAT_JSON] = "json",
@@ -62,7 +63,9 @@ int render_text(struct buf *b)
 	return EXIT_SUCCESS;
 }
 
-/* The length of the text that needs no escaping: printable ASCII, and the newlines between members. */
+/*
+ * The length of the text that needs no escaping: printable ASCII, and the newlines between members.
+ */
 static size_t plain_length(const char *p)
 {
 	size_t n = 0;
@@ -72,7 +75,10 @@ static size_t plain_length(const char *p)
 	return n;
 }
 
-/* A character that text_escape() would replace. It stands inside a JSON string, because the rest of JSON is ASCII. */
+/*
+ * A character that text_escape() would replace. It stands inside a JSON string, because the rest of
+ * JSON is ASCII.
+ */
 static size_t put_json_char(const char *p, struct buf *out)
 {
 	unsigned char first = (unsigned char)*p;

@@ -48,7 +48,9 @@ void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind
 	size_t n = 0;
 
 	*r = (struct rows){.c = c, .kind = kind};
-	r->style = (struct cell_style){.relative = c->terminal && render_is_text(c), .utc = !render_is_text(c), .now = c->now};
+	r->style = (struct cell_style){.relative = c->terminal && render_is_text(c),
+		.utc = !render_is_text(c),
+		.now = c->now};
 	for (size_t i = 0; i < kind->n; i++)
 		if (column_is_shown(r, &kind->columns[i]))
 			r->shown[n++] = kind->columns[i].layout;

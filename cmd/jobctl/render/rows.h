@@ -13,7 +13,7 @@ struct ctl;
 /* How a cell is formatted. */
 struct cell_style {
 	bool relative; /* times as "in 5m" */
-	bool utc;      /* other times as the daemon writes them, for programs; false: local time, for people */
+	bool utc;      /* other times in UTC, for programs; false: local time */
 	usec_t now;    /* for relative times */
 };
 /* Appends the text of a cell; an empty text is shown as "-" in tables. */
@@ -44,5 +44,6 @@ struct rows {
 };
 void rows_begin(struct rows *r, const struct ctl *c, const struct row_kind *kind);
 void rows_add(struct rows *r, const json_t *row);
-void rows_page(struct rows *r); /* writes the rows added so far; columns keep at least their widths */
+/* Writes the rows added so far; columns keep at least their widths. */
+void rows_page(struct rows *r);
 void rows_end(struct rows *r);  /* writes the remaining rows and frees */

@@ -4,9 +4,9 @@
 
 #include "base/auto.h"
 #include "base/text.h"
+#include "jobctl/connect.h"
 #include "jobctl/ctl.h"
 #include "jobctl/render/render.h"
-#include "jobctl/connect.h"
 #include "wire/http_client.h"
 #include <inttypes.h>
 #include <string.h>
@@ -95,8 +95,8 @@ static int64_t header_number(const struct ctl *c, const char *name)
 	return text && text_parse_int(text, 0, INT64_MAX, &n) ? n : 0;
 }
 
-static bool stream_output(struct ctl *c, const struct run_output_range *p, http_client_chunk_fn *fn, void *arg,
-	int64_t *ret_total, int64_t *ret_dropped, struct err *e)
+static bool stream_output(struct ctl *c, const struct run_output_range *p, http_client_chunk_fn *fn,
+	void *arg, int64_t *ret_total, int64_t *ret_dropped, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 
@@ -125,8 +125,8 @@ bool run_output_say_note(struct ctl *c)
 	return true;
 }
 
-bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p, int64_t *ret_total,
-	int64_t *ret_dropped, struct err *e)
+bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p,
+	int64_t *ret_total, int64_t *ret_dropped, struct err *e)
 {
 	bool ok = stream_output(c, p, on_output_chunk, o, ret_total, ret_dropped, e);
 
@@ -135,8 +135,8 @@ bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_outpu
 	return ok;
 }
 
-bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret, int64_t *ret_total,
-	int64_t *ret_dropped, struct err *e)
+bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret,
+	int64_t *ret_total, int64_t *ret_dropped, struct err *e)
 {
 	return stream_output(c, p, on_fetch, ret, ret_total, ret_dropped, e);
 }

@@ -15,8 +15,9 @@ struct run_output {
 	struct buf out;  /* ready to be written */
 };
 void run_output_done(struct run_output *o);
-void run_output_put(struct run_output *o, const char *data, size_t len); /* appends to o->out, escaped unless raw */
-void run_output_end(struct run_output *o);                               /* appends an incomplete last character */
+/* Appends to o->out, escaped unless raw. */
+void run_output_put(struct run_output *o, const char *data, size_t len);
+void run_output_end(struct run_output *o); /* appends an incomplete last character */
 
 /* The part of the output to read. */
 struct run_output_range {
@@ -27,9 +28,12 @@ struct run_output_range {
 };
 /* Prints the daemon's note about the last answer to standard error. False: there is none. */
 bool run_output_say_note(struct ctl *c);
-/* Copies to standard output. *ret_total: bytes that the command has written; *ret_dropped: those that were not kept. */
-bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p, int64_t *ret_total,
-	int64_t *ret_dropped, struct err *e);
+/*
+ * Copies to standard output. *ret_total: bytes that the command has written; *ret_dropped: those
+ * that were not kept.
+ */
+bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p,
+	int64_t *ret_total, int64_t *ret_dropped, struct err *e);
 /* Reads into memory, without following. */
-bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret, int64_t *ret_total,
-	int64_t *ret_dropped, struct err *e);
+bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret,
+	int64_t *ret_total, int64_t *ret_dropped, struct err *e);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches and prints the sandbox profile for 'show --sandbox'. */
+/* Prints the sandbox profile for 'show --sandbox'. */
 #include "jobctl/render/sandbox.h"
-#include "jobctl/api.h"
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/sandbox_profile.h"
+#include "jobctl/api.h"
 #include "jobctl/ctl.h"
 #include "jobctl/member.h"
 #include <string.h>
@@ -28,7 +29,8 @@ static void put_profile(const json_t *s, struct buf *out)
 	if (member_text(s, "missing"))
 		put_escaped(out, "  missing on this machine: ", member_text(s, "missing"));
 	if (!json_is_true(json_object_get(s, "available")))
-		buf_str(out, "  not available on this machine: runs will not start; choose another profile with 'jobctl set JOB sandbox=PROFILE'\n");
+		buf_str(out,
+			"  not available on this machine: runs will not start; choose another profile with 'jobctl set JOB sandbox=PROFILE'\n");
 }
 
 bool sandbox_describe(struct ctl *c, const char *profile, struct buf *out, struct err *e)
@@ -46,6 +48,8 @@ bool sandbox_describe(struct ctl *c, const char *profile, struct buf *out, struc
 			put_profile(s, out);
 			return true;
 		}
-	return err_set(e, ERR_NOT_FOUND, "there is no sandbox profile '%s' on this machine: runs of the job will not start; choose "
-					 "another with 'jobctl set JOB sandbox=PROFILE'", profile);
+		return err_set(e, ERR_NOT_FOUND,
+			"there is no sandbox profile '%s' on this machine: runs of the job will not start; choose "
+			"another with 'jobctl set JOB sandbox=PROFILE'",
+			profile);
 }

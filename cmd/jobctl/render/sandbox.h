@@ -8,4 +8,5 @@ struct buf;
 struct ctl;
 struct err;
 
-bool sandbox_describe(struct ctl *c, const char *profile /* NULL: the default */, struct buf *out, struct err *e);
+bool sandbox_describe(struct ctl *c, const char *profile /* NULL: the default */, struct buf *out,
+	struct err *e);

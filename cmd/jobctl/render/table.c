@@ -25,7 +25,8 @@ static size_t decode_char(const char *s, size_t len, uint32_t *ret)
 }
 
 /*
- * Display widths other than 1, sorted: an approximation of Unicode's East Asian Width and of combining marks.
+ * Display widths other than 1, sorted: an approximation of Unicode's East Asian Width and of
+ * combining marks.
  */
 static const struct {
 	uint32_t first, last;
@@ -134,9 +135,11 @@ static void put_spaces(struct buf *out, size_t n)
 }
 
 /* Writes a cell, cut to 'room' columns. */
-static void put_cell(const struct table *t, size_t column, const char *cell, size_t room, struct buf *out)
+static void put_cell(const struct table *t, size_t column, const char *cell, size_t room,
+	struct buf *out)
 {
-	const char *colour = t->colour && t->columns[column].flags & TABLE_STATE ? table_state_colour(cell) : "";
+	const char *colour =
+		t->colour && t->columns[column].flags & TABLE_STATE ? table_state_colour(cell) : "";
 	bool all;
 	size_t len = table_text_cut(cell, room, &all);
 
@@ -175,8 +178,8 @@ static size_t widest(const struct table *t, const size_t *widths, size_t min)
 }
 
 /*
- * Reduces the widest column by one until the lines fit the terminal, first down to 12 columns each, then down to 6. If
- * the table is still too wide, the lines are cut at the end.
+ * Reduces the widest column by one until the lines fit the terminal, first down to 12 columns each,
+ * then down to 6. If the table is still too wide, the lines are cut at the end.
  */
 static void fit_widths(const struct table *t, size_t *widths)
 {
@@ -193,7 +196,8 @@ static void fit_widths(const struct table *t, size_t *widths)
 		}
 }
 
-static void put_table_line(const struct table *t, const size_t *widths, const char *const *cells, struct buf *out)
+static void put_table_line(const struct table *t, const size_t *widths, const char *const *cells,
+	struct buf *out)
 {
 	size_t used = 0, limit = t->width > 0 ? (size_t)t->width : SIZE_MAX;
 
@@ -232,7 +236,8 @@ void table_flush(struct table *t, struct buf *out)
 	const char *headers[TABLE_COLUMNS_MAX];
 	size_t widths[TABLE_COLUMNS_MAX];
 
-	if (!t->header_done && t->width > 0 && table_rows(t) > 0 && total_width(t, t->widths) > (size_t)t->width)
+	if (!t->header_done && t->width > 0 && table_rows(t) > 0 &&
+		total_width(t, t->widths) > (size_t)t->width)
 		for (size_t i = 0; i < t->n; i++)
 			t->hidden[i] = !t->used[i];
 	fit_widths(t, widths);

@@ -31,9 +31,13 @@ struct table {
 void table_init(struct table *t, const struct table_column *columns, size_t n);
 void table_done(struct table *t);
 
-void table_cell(struct table *t, const char *text); /* adds the next cell, row by row; the text is escaped */
+/* Adds the next cell, row by row; the text is escaped. */
+void table_cell(struct table *t, const char *text);
 size_t table_rows(const struct table *t);
-/* Appends the rows added since the last call, the first time after the header. Widths never shrink between calls. */
+/*
+ * Appends the rows added since the last call, the first time after the header. Widths never shrink
+ * between calls.
+ */
 void table_flush(struct table *t, struct buf *out);
 
 const char *table_state_colour(const char *state); /* escape sequence of the terminal; "": none */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats times, durations, sizes and results for people. */
-#include "base/duration.h"
-#include "base/rfc3339.h"
+/* Formats times, durations, sizes, results for people. */
 #include "jobctl/render/words.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "jobctl/member.h"
 #include "jobctl/spec/shell.h"
@@ -31,8 +31,8 @@ static char *two_units(usec_t d, char out[WORDS_MAX])
 		if (n == 0)
 			continue;
 		if (rest)
-			snprintf(out, WORDS_MAX, "%" PRId64 "%s%" PRId64 "%s", n, units[i].name, rest,
-				units[i + 1].name);
+			snprintf(out, WORDS_MAX, "%" PRId64 "%s%" PRId64 "%s", n, units[i].name,
+				rest, units[i + 1].name);
 		else
 			snprintf(out, WORDS_MAX, "%" PRId64 "%s", n, units[i].name);
 		return out;
@@ -58,8 +58,8 @@ char *words_instant(usec_t t, char out[WORDS_MAX])
 	if (offset == 0 && tm.tm_zone && strcmp(tm.tm_zone, "UTC") == 0)
 		snprintf(out + len, WORDS_MAX - len, "Z");
 	else
-		snprintf(out + len, WORDS_MAX - len, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+', offset / 3600,
-			offset / 60 % 60);
+		snprintf(out + len, WORDS_MAX - len, "%c%02ld:%02ld", tm.tm_gmtoff < 0 ? '-' : '+',
+			offset / 3600, offset / 60 % 60);
 	return out;
 }
 
@@ -148,19 +148,22 @@ static const char *last_error(const json_t *run)
 	const json_t *attempts = json_object_get(run, "attempts");
 	size_t n = json_array_size(attempts);
 
-	return n ? json_string_value(json_object_get(json_array_get(attempts, n - 1), "error")) : NULL;
+	return n ? json_string_value(json_object_get(json_array_get(attempts, n - 1), "error"))
+		 : NULL;
 }
 
 bool words_waits_for_retry(const json_t *run)
 {
 	const char *state = json_string_value(json_object_get(run, "state"));
 
-	return state && strcmp(state, "queued") == 0 && json_integer_value(json_object_get(run, "attempt")) > 0;
+	return state && strcmp(state, "queued") == 0 &&
+	       json_integer_value(json_object_get(run, "attempt")) > 0;
 }
 
 void words_result(const json_t *run, struct buf *out)
 {
-	const json_t *code = json_object_get(run, "exit_code"), *sig = json_object_get(run, "signal");
+	const json_t *code = json_object_get(run, "exit_code"),
+		     *sig = json_object_get(run, "signal");
 	const char *reason = json_string_value(json_object_get(run, "reason")), *error;
 	const char *state = json_string_value(json_object_get(run, "state"));
 
@@ -175,7 +178,8 @@ void words_result(const json_t *run, struct buf *out)
 		buf_printf(out, "exit code %d", (int)json_integer_value(code));
 	}
 	error = words_waits_for_retry(run) ? NULL : last_error(run);
-	if (!error && out->len == 0 && state && strcmp(state, "failed") == 0 && reason && strcmp(reason, "retries used up") == 0)
+	if (!error && out->len == 0 && state && strcmp(state, "failed") == 0 && reason &&
+		strcmp(reason, "retries used up") == 0)
 		buf_str(out, "not started");
 	if (error) {
 		buf_printf(out, "%s%s", out->len ? ", " : "", error);
@@ -192,7 +196,8 @@ bool words_is_held(const json_t *job)
 {
 	const char *waits = member_text(json_object_get(job, "waiting_for"), "code");
 
-	return text_equal(member_text(job, "state"), "paused") || text_equal(waits, "paused") || text_equal(waits, "frozen");
+	return text_equal(member_text(job, "state"), "paused") || text_equal(waits, "paused") ||
+	       text_equal(waits, "frozen");
 }
 
 /* 15m for PT15M. Days of ISO 8601 follow the local clock, so they are not converted to hours. */
@@ -256,13 +261,15 @@ static void put_decoded_word(const json_t *word, bool coded, bool quote, struct 
 
 void words_command(const json_t *job, struct buf *out)
 {
-	const json_t *script = json_object_get(job, "script"), *coded = json_object_get(job, "script_b64");
+	const json_t *script = json_object_get(job, "script"),
+		     *coded = json_object_get(job, "script_b64");
 	const json_t *words = json_object_get(job, "command"), *word;
 	bool b64 = json_is_array(json_object_get(job, "command_b64"));
 	size_t i;
 
 	if (json_is_string(script) || json_is_string(coded)) {
-		put_decoded_word(json_is_string(script) ? script : coded, !json_is_string(script), false, out);
+		put_decoded_word(json_is_string(script) ? script : coded, !json_is_string(script),
+			false, out);
 		return;
 	}
 	if (b64)

@@ -49,7 +49,9 @@ static bool read_variable(const char *s, struct line *ret)
 		value++;
 		len -= 2;
 	}
-	*ret = (struct line){.kind = LINE_VARIABLE, .name = xstrndup(s, name), .value = xstrndup(value, len)};
+	*ret = (struct line){.kind = LINE_VARIABLE,
+		.name = xstrndup(s, name),
+		.value = xstrndup(value, len)};
 	return true;
 }
 
@@ -69,7 +71,9 @@ static bool read_entry(const char *s, struct line *ret)
 	schedule = xstrndup(s, (size_t)(end - s));
 	if (!*command || command == end || !schedule_parse(schedule, &context, &parsed, NULL))
 		return false;
-	*ret = (struct line){.kind = LINE_ENTRY, .schedule = STEAL(schedule), .command = xstrdup(command)};
+	*ret = (struct line){.kind = LINE_ENTRY,
+		.schedule = STEAL(schedule),
+		.command = xstrdup(command)};
 	return true;
 }
 
@@ -107,8 +111,8 @@ bool crontab_is(const char *text)
 }
 
 /*
- * /etc/crontab and files in /etc/cron.d have a user before the command. A file is taken for one of these if the first word
- * of every command is a user and one of them is root.
+ * /etc/crontab and files in /etc/cron.d have a user before the command. A file is taken for one of
+ * these if the first word of every command is a user and one of them is root.
  */
 static bool has_users(const char *text)
 {
@@ -141,7 +145,10 @@ static void setting_done(struct setting *s)
 	free(s->shell);
 }
 
-/* TZ, CRON_TZ and SHELL become options, MAILTO and the like are ignored, other variables go to the environment. */
+/*
+ * TZ, CRON_TZ and SHELL become options, MAILTO and the like are ignored, other variables go to the
+ * environment.
+ */
 static void put_variable(const struct line *l, struct setting *s)
 {
 	struct buf *options = &s->options;
@@ -164,7 +171,10 @@ static void put_variable(const struct line *l, struct setting *s)
 	buf_char(options, ' ');
 }
 
-/* The command up to the first '%' without a backslash. cron passes the text after it as standard input. */
+/*
+ * The command up to the first '%' without a backslash. cron passes the text after it as standard
+ * input.
+ */
 static char *shell_part(const char *command)
 {
 	AUTO_DONE(buf) out = {};

@@ -2,12 +2,12 @@
 /* Builds the environment in the daemon's order; masks secrets. */
 #include "jobctl/spec/job_env.h"
 
-#include "jobctl/member.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/start_plan.h"
+#include "jobctl/member.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -66,7 +66,8 @@ static void env_set_number(struct strv *env, const char *name, int64_t n, const 
 	env_set(env, n ? xprintf("%s=%" PRId64, name, n) : xprintf("%s=%s", name, unknown));
 }
 
-static void env_set_jobsched(struct strv *env, const json_t *job, const json_t *run, const struct job_spec *s)
+static void env_set_jobsched(struct strv *env, const json_t *job, const json_t *run,
+	const struct job_spec *s)
 {
 	const char *slot = member_text(run, "slot");
 
@@ -78,12 +79,14 @@ static void env_set_jobsched(struct strv *env, const json_t *job, const json_t *
 	env_set(env, xprintf("JOBSCHED_SLOT=%s", slot ? slot : "<time of the slot, RFC 3339>"));
 	env_set_number(env, "JOBSCHED_SLOT_MS", member_time(run, "slot") / USEC_MSEC,
 		"<time of the slot, milliseconds since 1970>");
-	env_set_number(env, "JOBSCHED_ATTEMPT", member_int(run, "attempt"), "<number of the attempt>");
+	env_set_number(env, "JOBSCHED_ATTEMPT", member_int(run, "attempt"),
+		"<number of the attempt>");
 	env_set(env, xstrdup("JOBSCHED_KEY=<equal for all attempts of a slot>"));
 	env_set(env, xstrdup("JOBSCHED_FENCE=<grows with every start of the run>"));
 	env_set(env, xstrdup("JOBSCHED_NODE=<name of the node>"));
 	for (size_t i = 0; i < s->secrets.n; i++)
-		env_set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
+		env_set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu",
+				     (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
 	if (s->artifact)
 		env_set(env, xstrdup("JOBSCHED_ARTIFACT=<directory of the artifact>"));
 	for (size_t i = 0; i < s->env.n; i++)
@@ -91,8 +94,8 @@ static void env_set_jobsched(struct strv *env, const json_t *job, const json_t *
 	env_set(env, xstrdup("JOBSCHED_SPAWNER=<id of the spawner>"));
 }
 
-void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal, bool escape,
-	struct buf *out)
+void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal,
+	bool escape, struct buf *out)
 {
 	AUTO_DONE(strv) env = {};
 

@@ -8,8 +8,12 @@ struct buf;
 struct job_spec;
 
 bool job_env_secret(const char *pair); /* the name of NAME=VALUE looks like that of a secret */
-char *job_env_masked(const char *pair, bool reveal); /* the value of a secret becomes ***; caller frees */
+/* The value of a secret becomes ***; caller frees. */
+char *job_env_masked(const char *pair, bool reveal);
 
-/* Appends one NAME=VALUE per line. Without a run, values that are known only at its start are shown as <…>. */
-void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal, bool escape,
-	struct buf *out);
+/*
+ * Appends one NAME=VALUE per line. Without a run, values that are known only at its start are shown
+ * as <…>.
+ */
+void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal,
+	bool escape, struct buf *out);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the definition out of a job object of the API. */
-#include "core/job/job_fields.h"
 #include "jobctl/spec/job_object.h"
 
 #include "base/auto.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "wire/spec_json.h"
 
 bool job_object_read_spec(const json_t *job, struct job_spec *s, struct err *e)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes slots of schedules given on the command line. */
-#include "base/rfc3339.h"
 #include "jobctl/spec/preview.h"
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "core/job/job.h"
 #include "core/time/civil.h"
 #include "core/time/zone.h"
@@ -54,7 +54,8 @@ bool preview_open(struct zone_cache *zones, const struct preview *p, const struc
 		.until = p->bound_until,
 	};
 
-	if (!zone_cache_get(zones, p->tz, &c.zone, e) || !schedule_set_parse(&p->schedules, &c, ret, e))
+	if (!zone_cache_get(zones, p->tz, &c.zone, e) ||
+		!schedule_set_parse(&p->schedules, &c, ret, e))
 		return false;
 	*ret_zone = c.zone;
 	return true;
@@ -71,12 +72,16 @@ bool preview_each(struct zone_cache *zones, const struct preview *p, preview_fn 
 	if (!preview_open(zones, p, &z, &set, e))
 		return false;
 	if (p->submitted && schedule_set_follows(set)) {
-		/* An after-finish schedule depends on the end of the last run, which only the daemon knows. */
+		/*
+		 * An after-finish schedule depends on the end of the last run, which only the
+		 * daemon knows.
+		 */
 		if (p->due > p->from)
 			fn(p->due, z, arg);
 		return true;
 	}
-	more = p->submitted ? schedule_set_next(set, p->from, &slot) : schedule_set_first(set, &slot);
+	more = p->submitted ? schedule_set_next(set, p->from, &slot)
+			    : schedule_set_first(set, &slot);
 	for (int64_t n = 0; more && n < p->count; n++) {
 		fn(slot, z, arg);
 		more = schedule_set_next(set, slot, &slot);
@@ -113,7 +118,8 @@ static bool read_batch_row(const char *row, struct preview *p, struct err *e)
 			break;
 	}
 	if (columns.n < 4 || columns.n > 5)
-		return err_set(e, ERR_INVALID, "a row must have 4 or 5 columns: schedule, zone, from, count, id");
+		return err_set(e, ERR_INVALID,
+			"a row must have 4 or 5 columns: schedule, zone, from, count, id");
 	strv_add(&p->schedules, columns.v[0]);
 	p->tz = xstrdup(columns.v[1]);
 	p->id = columns.n == 5 ? xstrdup(columns.v[4]) : NULL;

@@ -18,7 +18,7 @@ struct preview {
 	char *tz;               /* NULL: UTC */
 	char *id;               /* hashed for H fields; NULL: empty */
 	usec_t from;            /* slots after this time */
-	usec_t submitted;       /* when the job was submitted; 0: no job, as if submitted at 'from' */
+	usec_t submitted; /* when the job was submitted; 0: no job, as if submitted at 'from' */
 	usec_t due;             /* next slot of the job as stored by the daemon; 0: none */
 	int64_t count;
 	enum dst_gap gap;
@@ -37,7 +37,10 @@ typedef void preview_fn(usec_t slot, const struct zone *z, void *arg);
 bool preview_each(struct zone_cache *zones, const struct preview *p, preview_fn *fn, void *arg,
 	struct err *e);
 
-/* A row of --batch: schedule TAB zone TAB from TAB count TAB id. Appends comma-separated times, or ERROR and a message. */
+/*
+ * A row of --batch: schedule TAB zone TAB from TAB count TAB id. Appends comma-separated times, or
+ * ERROR and a message.
+ */
 void preview_batch_row(struct zone_cache *zones, const char *row, struct buf *out);
 
 /* Appends 2024-03-31T03:00:00+02:00; the offset has seconds only if they are not 0. */

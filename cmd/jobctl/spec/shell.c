@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detects shell syntax and quotes words for a shell. */
+/* Quotes words for a shell; detects shell syntax. */
 #include "jobctl/spec/shell.h"
 
 #include "base/buf.h"

@@ -7,4 +7,5 @@
 struct buf;
 
 bool shell_syntax(const char *word); /* the word contains characters that are special to a shell */
-void shell_quote(struct buf *out, const char *word); /* appends the word so that a shell reads exactly these bytes */
+/* Appends the word so that a shell reads exactly these bytes. */
+void shell_quote(struct buf *out, const char *word);

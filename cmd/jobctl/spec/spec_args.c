@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads options into a job definition using the field table. */
-#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_args.h"
 
-#include "jobctl/args.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "core/job/job_fields.h"
+#include "jobctl/args.h"
 #include "jobctl/moment.h"
 #include "jobctl/spec/shell.h"
 #include "jobctl/spec/when_args.h"
@@ -39,7 +39,8 @@ static bool make_absolute(const char *path, char **ret, struct err *e)
 	return true;
 }
 
-static bool set_text_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+static bool set_text_field(struct job_spec *s, const struct job_field *f, const char *text,
+	struct err *e)
 {
 	char **at = field_address(s, f);
 	AUTO_TEXT value = NULL;
@@ -49,13 +50,16 @@ static bool set_text_field(struct job_spec *s, const struct job_field *f, const 
 	else if (!make_absolute(text, &value, e))
 		return false;
 	if ((int64_t)strlen(value) < f->min || (int64_t)strlen(value) > f->max)
-		return err_set(e, ERR_INVALID, "the value must have %" PRId64 " to %" PRId64 " bytes", f->min, f->max);
+		return err_set(e, ERR_INVALID,
+			"the value must have %" PRId64 " to %" PRId64 " bytes", f->min, f->max);
 	free(*at);
 	*at = STEAL(value);
 	return true;
 }
 
-/* NAME=VALUE replaces an earlier value. --env NAME copies the variable of the user's environment. */
+/*
+ * NAME=VALUE replaces an earlier value. --env NAME copies the variable of the user's environment.
+ */
 static bool set_pair(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
 {
 	struct strv *pairs = field_address(s, f);
@@ -66,7 +70,8 @@ static bool set_pair(struct job_spec *s, const struct job_field *f, const char *
 		const char *value = getenv(text);
 
 		if (!value)
-			return err_set(e, ERR_INVALID, "'%s' has no value and is not set in the environment", text);
+			return err_set(e, ERR_INVALID,
+				"'%s' has no value and is not set in the environment", text);
 		pair = xprintf("%s=%s", text, value);
 	} else {
 		pair = xstrdup(text);
@@ -92,7 +97,8 @@ static bool set_blob(struct job_spec *s, const struct job_field *f, const char *
 			 : io_read_file(path, &data, (size_t)f->max);
 
 	if (r == -EFBIG)
-		return err_set(e, ERR_TOO_LARGE, "'%s' has more than %" PRId64 " bytes", path, f->max);
+		return err_set(e, ERR_TOO_LARGE, "'%s' has more than %" PRId64 " bytes", path,
+			f->max);
 	if (r < 0)
 		return err_set(e, ERR_INVALID, "cannot read '%s': %s", path, strerror(-r));
 	blob_done(blob);
@@ -114,16 +120,20 @@ static bool set_any(struct job_spec *s, const struct job_field *f, const char *t
 	case FIELD_BLOB:
 		return set_blob(s, f, text, e);
 	case FIELD_TIME:
-		return moment_parse(text, &(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz}, field_address(s, f), e);
+		return moment_parse(text,
+			&(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz},
+			field_address(s, f), e);
 	default:
 		return job_field_parse(f, text, field_address(s, f), e);
 	}
 }
 
-bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text,
+	struct err *e)
 {
 	/* Pairs and directories are checked after NAME and relative paths have been expanded. */
-	bool check = f->check && f->type != FIELD_MAP && f->offset != offsetof(struct job_spec, cwd);
+	bool check =
+		f->check && f->type != FIELD_MAP && f->offset != offsetof(struct job_spec, cwd);
 
 	if (check ? f->check(text, e) && set_any(s, f, text, e) : set_any(s, f, text, e))
 		return true;
@@ -139,7 +149,8 @@ static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 	int number = 0;
 
 	if (r < 0)
-		return err_set(e, ERR_INVALID, "--env-file: cannot read '%s': %s", path, strerror(-r));
+		return err_set(e, ERR_INVALID, "--env-file: cannot read '%s': %s", path,
+			strerror(-r));
 	if (text.len && strlen(text.data) != text.len)
 		return err_set(e, ERR_INVALID, "--env-file: '%s' contains NUL bytes", path);
 	for (char *line = text.data, *next; line; line = next) {
@@ -155,7 +166,8 @@ static bool read_env_file(struct job_spec *s, const char *path, struct err *e)
 	return true;
 }
 
-bool spec_args_read_options(struct job_spec *s, const struct args *a, const char *but, struct err *e)
+bool spec_args_read_options(struct job_spec *s, const struct args *a, const char *but,
+	struct err *e)
 {
 	for (size_t i = 0; i < args_count(a, "env-file"); i++)
 		if (!read_env_file(s, args_nth(a, "env-file", i), e))
@@ -174,8 +186,12 @@ bool spec_args_read_options(struct job_spec *s, const struct args *a, const char
 
 bool spec_args_read(struct job_spec *s, const struct args *a, struct err *e)
 {
-	/* A job for another user starts in that user's home: the current directory may not be accessible to them. */
-	return spec_args_read_options(s, a, NULL, e) && (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
+	/*
+	 * A job for another user starts in that user's home: the current directory may not be
+	 * accessible to them.
+	 */
+	return spec_args_read_options(s, a, NULL, e) &&
+	       (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
 }
 
 void spec_args_set_command(struct job_spec *s, char *const *words, size_t n)

@@ -6,12 +6,17 @@
 
 struct args;
 struct err;
+struct job_field;
 
 /* Sets one field as its option does: 'text' is a path for a blob, NAME=VALUE for a map. */
-bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text, struct err *e);
+bool spec_args_set_field(struct job_spec *s, const struct job_field *f, const char *text,
+	struct err *e);
 
-/* Reads the options of job_fields[] except 'but' (NULL: all), the schedule options and --env-file. */
-bool spec_args_read_options(struct job_spec *s /* initialised */, const struct args *a, const char *but, struct err *e);
+/*
+ * Reads the options of job_fields[] except 'but' (NULL: all), the schedule options and --env-file.
+ */
+bool spec_args_read_options(struct job_spec *s /* initialised */, const struct args *a,
+	const char *but, struct err *e);
 
 /* The same; the default of --cwd is the current directory. */
 bool spec_args_read(struct job_spec *s /* initialised */, const struct args *a, struct err *e);

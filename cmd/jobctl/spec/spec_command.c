@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a job definition as a 'jobctl add' command. */
-#include "base/duration.h"
-#include "base/rfc3339.h"
-#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_command.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
-#include "jobctl/spec/shell.h"
+#include "base/duration.h"
+#include "base/rfc3339.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
+#include "jobctl/spec/shell.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ static int count_words_to_five(const char *text)
 }
 
 /*
- * An interval in canonical form as --every '15m since …' or --after-finish. The start is kept for --every, because slots
- * are counted from it; --after-finish does not use it.
+ * An interval in canonical form as --every '15m since …' or --after-finish. The start is kept for
+ * --every, because slots are counted from it; --after-finish does not use it.
  */
 static bool put_interval_option(const char *text, struct buf *out)
 {
@@ -94,8 +94,8 @@ static void put_number_option(const struct job_field *f, int64_t n, struct buf *
 		put_option(out, f->flag, text);
 }
 
-static void put_pair_options(const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *),
-	struct buf *out)
+static void put_pair_options(const struct job_field *f, const struct strv *pairs,
+	bool (*secret)(const char *), struct buf *out)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		const char *pair = pairs->v[i];
@@ -107,8 +107,8 @@ static void put_pair_options(const struct job_field *f, const struct strv *pairs
 	}
 }
 
-static void put_field_option(const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *),
-	struct buf *out)
+static void put_field_option(const struct job_field *f, const struct job_spec *s,
+	bool (*secret)(const char *), struct buf *out)
 {
 	const void *at = (const char *)s + f->offset;
 
@@ -146,8 +146,9 @@ static void put_stdin(const struct blob *data, struct buf *out)
 }
 
 /*
- * A single word: 'jobctl add' runs it with a shell if it contains shell syntax. A script without shell syntax gets a
- * leading blank, and a command with shell syntax is quoted, so that the kind is kept.
+ * A single word: 'jobctl add' runs it with a shell if it contains shell syntax. A script without
+ * shell syntax gets a leading blank, and a command with shell syntax is quoted, so that the kind is
+ * kept.
  */
 static void put_command_word(const struct job_spec *s, struct buf *out)
 {

@@ -6,5 +6,9 @@
 struct buf;
 struct job_spec;
 
-/* Appends the command, quoted for a shell. Values of pairs for which 'secret' is true are masked; NULL: none. */
-void spec_command_write(const struct job_spec *s, bool (*secret)(const char *pair), struct buf *out);
+/*
+ * Appends the command, quoted for a shell. Values of pairs for which 'secret' is true are masked;
+ * NULL: none.
+ */
+void spec_command_write(const struct job_spec *s, bool (*secret)(const char *pair),
+	struct buf *out);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a job definition from 'key = value' lines. */
-#include "core/job/job_fields.h"
-#include "jobctl/spec/spec_form.h"
-
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/key_value.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
+#include "jobctl/spec/spec_form.h"
 #include <jansson.h>
 #include <string.h>
 
@@ -65,15 +64,18 @@ static bool read_quoted(const char *value, struct buf *out, struct err *e)
 	json_auto_t *v = json_loads(value, JSON_DECODE_ANY, &je);
 
 	if (!json_is_string(v))
-		return err_set(e, ERR_INVALID, "a value that begins with '\"' must be a JSON string: %s", je.text);
+		return err_set(e, ERR_INVALID,
+			"a value that begins with '\"' must be a JSON string: %s", je.text);
 	buf_add(out, json_string_value(v), json_string_length(v));
 	return true;
 }
 
-static bool read_form_value(struct reader *r, const char *value, bool b64, struct buf *out, struct err *e)
+static bool read_form_value(struct reader *r, const char *value, bool b64, struct buf *out,
+	struct err *e)
 {
 	if (b64)
-		return buf_base64_decode(value, strlen(value), out) || err_set(e, ERR_INVALID, "the value is not base64 with padding");
+		return buf_base64_decode(value, strlen(value), out) ||
+		       err_set(e, ERR_INVALID, "the value is not base64 with padding");
 	if (text_starts(value, "<<") && value[2])
 		return read_heredoc(r, value + 2, out, e);
 	if (value[0] == '"')
@@ -102,21 +104,27 @@ static bool read_command(struct reader *r, const char *value, bool b64, struct e
 	size_t i;
 
 	if (!json_is_array(list))
-		return err_set(e, ERR_INVALID, "the command must be a JSON array, as [\"backup\", \"--all\"]%s%s",
+		return err_set(e, ERR_INVALID,
+			"the command must be a JSON array, as [\"backup\", \"--all\"]%s%s",
 			list ? "" : ": ", list ? "" : je.text);
 	json_array_foreach(list, i, word) {
 		AUTO_DONE(buf) bytes = {};
 
 		if (!json_is_string(word))
-			return err_set(e, ERR_INVALID, "word %zu of the command is not a string", i + 1);
-		if (b64 && !buf_base64_decode(json_string_value(word), json_string_length(word), &bytes))
-			return err_set(e, ERR_INVALID, "word %zu of the command is not base64", i + 1);
-		strv_take(&r->s->command, b64 ? buf_steal(&bytes) : xstrdup(json_string_value(word)));
+			return err_set(e, ERR_INVALID, "word %zu of the command is not a string",
+				i + 1);
+		if (b64 && !buf_base64_decode(json_string_value(word), json_string_length(word),
+				   &bytes))
+			return err_set(e, ERR_INVALID, "word %zu of the command is not base64",
+				i + 1);
+		strv_take(&r->s->command,
+			b64 ? buf_steal(&bytes) : xstrdup(json_string_value(word)));
 	}
 	return true;
 }
 
-static bool read_pair(struct reader *r, const struct job_field *f, const char *name, struct buf *value, struct err *e)
+static bool read_pair(struct reader *r, const struct job_field *f, const char *name,
+	struct buf *value, struct err *e)
 {
 	AUTO_TEXT pair = xprintf("%s=%s", name, value->data ? value->data : "");
 	struct strv *map = form_field_target(r, f);
@@ -131,7 +139,8 @@ static bool read_pair(struct reader *r, const struct job_field *f, const char *n
 	return true;
 }
 
-static bool read_single(struct reader *r, const struct job_field *f, struct buf *value, struct err *e)
+static bool read_single(struct reader *r, const struct job_field *f, struct buf *value,
+	struct err *e)
 {
 	const char *text = value->data ? value->data : "";
 	struct blob *blob = form_field_target(r, f);
@@ -148,23 +157,25 @@ static bool read_single(struct reader *r, const struct job_field *f, struct buf 
 	if (f->type >= FIELD_INT)
 		return job_field_parse(f, text, form_field_target(r, f), e);
 	if ((int64_t)value->len < f->min || (int64_t)value->len > f->max)
-		return err_set(e, ERR_INVALID, "'%s' must have %lld to %lld bytes", f->name, (long long)f->min, (long long)f->max);
+		return err_set(e, ERR_INVALID, "'%s' must have %lld to %lld bytes", f->name,
+			(long long)f->min, (long long)f->max);
 	if (!check(f, text, e))
 		return false;
 	*(char **)form_field_target(r, f) = buf_steal(value);
 	return true;
 }
 
-static bool read_form_field(struct reader *r, const struct job_field *f, const char *name /* of a pair */, struct buf *value,
-	struct err *e)
+static bool read_form_field(struct reader *r, const struct job_field *f,
+	const char *name /* of a pair */, struct buf *value, struct err *e)
 {
 	const char *text = value->data ? value->data : "";
 
 	if (f->type == FIELD_MAP) {
 		if (!name)
 			return err_set(e, ERR_INVALID, "write '%s.NAME = VALUE'", f->name);
-		return strlen(text) == value->len ? read_pair(r, f, name, value, e)
-						  : err_set(e, ERR_INVALID, "'%s.%s' contains a NUL", f->name, name);
+		return strlen(text) == value->len
+			       ? read_pair(r, f, name, value, e)
+			       : err_set(e, ERR_INVALID, "'%s.%s' contains a NUL", f->name, name);
 	}
 	if (name)
 		return err_set(e, ERR_INVALID, "'%s' has no members", f->name);

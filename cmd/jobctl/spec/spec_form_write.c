@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a job definition as editable 'key = value' lines. */
-#include "core/job/job_fields.h"
-#include "jobctl/spec/spec_form.h"
-
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "jobctl/spec/job_env.h"
+#include "jobctl/spec/spec_form.h"
 #include <jansson.h>
 #include <string.h>
 
@@ -74,8 +73,12 @@ static void put_json(struct buf *out, const json_t *j)
 	free(text);
 }
 
-/* "key = value" or "key.member = value". A value that is not UTF-8 is written as key_b64 or key_b64.member in base64. */
-static void put_form_value(struct buf *out, const char *key, const char *member, const char *data, size_t len)
+/*
+ * "key = value" or "key.member = value". A value that is not UTF-8 is written as key_b64 or
+ * key_b64.member in base64.
+ */
+static void put_form_value(struct buf *out, const char *key, const char *member, const char *data,
+	size_t len)
 {
 	bool text = is_utf8_text(data, len);
 	const char *dot = member ? "." : "";
@@ -107,24 +110,29 @@ static void put_command(struct buf *out, const struct strv *words)
 
 		if (!text)
 			buf_base64(&coded, words->v[i], strlen(words->v[i]));
-		json_array_append_new(list, json_string(text ? words->v[i] : coded.data ? coded.data : ""));
+		json_array_append_new(list, json_string(text	     ? words->v[i]
+							: coded.data ? coded.data
+								     : ""));
 	}
 	buf_str(out, text ? "command = " : "command_b64 = ");
 	put_json(out, list);
 }
 
-static void put_form_map(struct buf *out, const struct job_field *f, const struct strv *pairs, bool (*secret)(const char *))
+static void put_form_map(struct buf *out, const struct job_field *f, const struct strv *pairs,
+	bool (*secret)(const char *))
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		size_t len = strcspn(pairs->v[i], "=");
 		AUTO_TEXT name = xstrndup(pairs->v[i], len);
-		AUTO_TEXT shown = secret ? job_env_masked(pairs->v[i], !secret(pairs->v[i])) : xstrdup(pairs->v[i]);
+		AUTO_TEXT shown = secret ? job_env_masked(pairs->v[i], !secret(pairs->v[i]))
+					 : xstrdup(pairs->v[i]);
 
 		put_form_value(out, f->name, name, shown + len + 1, strlen(shown + len + 1));
 	}
 }
 
-static void put_form_field(struct buf *out, const struct job_field *f, const struct job_spec *s, bool (*secret)(const char *))
+static void put_form_field(struct buf *out, const struct job_field *f, const struct job_spec *s,
+	bool (*secret)(const char *))
 {
 	const struct blob *blob = form_field_address(s, f);
 	const struct strv *list = form_field_address(s, f);

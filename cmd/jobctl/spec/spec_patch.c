@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds JSON merge patches for job definitions. */
-#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_patch.h"
 
 #include "base/auto.h"
@@ -8,9 +7,10 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/job_diff.h"
+#include "core/job/job_fields.h"
 #include "jobctl/spec/spec_args.h"
-#include "jobctl/suggest.h"
 #include "jobctl/spec/when_args.h"
+#include "jobctl/suggest.h"
 #include "wire/spec_json.h"
 #include <string.h>
 
@@ -19,7 +19,10 @@ static void *patch_field_address(const struct job_spec *s, const struct job_fiel
 	return (char *)s + f->offset;
 }
 
-/* Copies the member, or its base64 form, from 'spec'. An absent member becomes null, which resets it. */
+/*
+ * Copies the member, or its base64 form, from 'spec'. An absent member becomes null, which resets
+ * it.
+ */
 static void put_member(json_t *patch, const struct job_field *f, const json_t *spec)
 {
 	AUTO_TEXT coded = xprintf("%s_b64", f->name);
@@ -65,7 +68,8 @@ static void put_new_pairs(json_t *patch, const struct job_field *f, const struct
 	put_member(patch, f, spec);
 }
 
-static void put_map_changes(json_t *patch, const struct job_field *f, const struct strv *before, const struct strv *after)
+static void put_map_changes(json_t *patch, const struct job_field *f, const struct strv *before,
+	const struct strv *after)
 {
 	AUTO_DONE(strv) news = {};
 
@@ -92,7 +96,8 @@ json_t *spec_patch(const struct job_spec *before, const struct job_spec *after)
 		if (job_diff_field_equal(f, before, after))
 			continue;
 		if (f->type == FIELD_MAP)
-			put_map_changes(patch, f, patch_field_address(before, f), patch_field_address(after, f));
+			put_map_changes(patch, f, patch_field_address(before, f),
+				patch_field_address(after, f));
 		else
 			put_member(patch, f, spec);
 	}
@@ -110,18 +115,22 @@ struct patch_input {
 static const struct job_field *find_patch_field(const char *key)
 {
 	for (size_t i = 0; i < job_fields_count; i++)
-		if (strcmp(job_fields[i].name, key) == 0 || (job_fields[i].flag && strcmp(job_fields[i].flag, key) == 0))
+		if (strcmp(job_fields[i].name, key) == 0 ||
+			(job_fields[i].flag && strcmp(job_fields[i].flag, key) == 0))
 			return &job_fields[i];
 	return NULL;
 }
 
-static bool patch_pair(struct patch_input *w, const char *key, const char *name, const char *value, struct err *e)
+static bool patch_pair(struct patch_input *w, const char *key, const char *name, const char *value,
+	struct err *e)
 {
 	const struct job_field *f = find_patch_field(key);
 	AUTO_TEXT pair = xprintf("%s=%s", name, value);
 
 	if (!f || f->type != FIELD_MAP)
-		return err_set(e, ERR_INVALID, "unknown key '%s.%s'; fields with members are env.NAME, tag.KEY and param.NAME", key, name);
+		return err_set(e, ERR_INVALID,
+			"unknown key '%s.%s'; fields with members are env.NAME, tag.KEY and param.NAME",
+			key, name);
 	if (!*value) {
 		reset_member(w->patch, f->name, name);
 		return true;
@@ -130,18 +139,21 @@ static bool patch_pair(struct patch_input *w, const char *key, const char *name,
 	return spec_args_set_field(&w->s, f, pair, e);
 }
 
-static bool patch_field(struct patch_input *w, const struct job_field *f, const char *value, struct err *e)
+static bool patch_field(struct patch_input *w, const struct job_field *f, const char *value,
+	struct err *e)
 {
 	if (!*value) {
 		if (strcmp(f->name, "schedule") == 0)
-			return err_set(e, ERR_INVALID, "a job needs a schedule; 'schedule=manual' has no slots");
+			return err_set(e, ERR_INVALID,
+				"a job needs a schedule; 'schedule=manual' has no slots");
 		json_object_set_new(w->patch, f->name, json_null());
 		return true;
 	}
 	if (f->type == FIELD_MAP)
 		return err_set(e, ERR_INVALID, "write %s.NAME=VALUE", f->flag);
 	if (strcmp(f->name, "command") == 0)
-		return err_set(e, ERR_INVALID, "write the new command after '--': jobctl set JOB -- COMMAND");
+		return err_set(e, ERR_INVALID,
+			"write the new command after '--': jobctl set JOB -- COMMAND");
 	w->given[f - job_fields] = true;
 	return spec_args_set_field(&w->s, f, value, e);
 }
@@ -157,7 +169,8 @@ static bool fail_unknown_key(const char *key, struct err *e)
 		suggest_offer(&s, when_args_flag(i));
 	if (s.best)
 		return err_set(e, ERR_INVALID, "unknown key '%s'; did you mean '%s'?", key, s.best);
-	return err_set(e, ERR_INVALID, "unknown key '%s'; the keys are the options of 'jobctl add'", key);
+	return err_set(e, ERR_INVALID, "unknown key '%s'; the keys are the options of 'jobctl add'",
+		key);
 }
 
 static bool patch_word(struct patch_input *w, const char *word, struct err *e)
@@ -170,7 +183,8 @@ static bool patch_word(struct patch_input *w, const char *word, struct err *e)
 
 	if (!eq || word[0] == '-')
 		return err_set(e, ERR_INVALID, "'%s' is not KEY=VALUE%s", word,
-			word[0] == '-' ? "; options stand before the job, a command after '--'" : "");
+			word[0] == '-' ? "; options stand before the job, a command after '--'"
+				       : "");
 	if (f)
 		return patch_field(w, f, eq + 1, e);
 	if (dot) {

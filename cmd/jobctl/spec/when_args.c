@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts --at, --every, --cron and similar options to schedules. */
-#include "base/duration.h"
+/* Converts schedule options (--at, --every, --cron …) to schedules. */
 #include "jobctl/spec/when_args.h"
 
-#include "jobctl/args.h"
 #include "base/auto.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/time/interval.h"
@@ -12,6 +11,7 @@
 #include "core/time/scan.h"
 #include "core/time/schedule.h"
 #include "core/time/zone.h"
+#include "jobctl/args.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +29,10 @@ static bool as_every(const char *value, char **ret, struct err *e)
 	return true;
 }
 
-/* "now + …" takes one number with a unit. A duration with several units is converted: 1h30m to 5400s. */
+/*
+ * "now + …" takes one number with a unit. A duration with several units is converted: 1h30m to
+ * 5400s.
+ */
 static bool as_in(const char *value, char **ret, struct err *e)
 {
 	const char *unit = value + strspn(value, "0123456789");
@@ -37,8 +40,9 @@ static bool as_in(const char *value, char **ret, struct err *e)
 
 	if (!duration_parse(value, &d, e))
 		return false;
-	*ret = interval_unit_find(unit) ? xprintf("now + %s", value)
-					: xprintf("now + %" PRId64 "s", (d + USEC_SEC - 1) / USEC_SEC);
+	*ret = interval_unit_find(unit)
+		       ? xprintf("now + %s", value)
+		       : xprintf("now + %" PRId64 "s", (d + USEC_SEC - 1) / USEC_SEC);
 	return true;
 }
 
@@ -52,7 +56,8 @@ static bool as_after_finish(const char *value, char **ret, struct err *e)
 static bool as_on(const char *value, char **ret, struct err *e)
 {
 	if (strcmp(value, "boot") != 0)
-		return err_set(e, ERR_INVALID, "'%s' is not an event; the only event is 'boot'", value);
+		return err_set(e, ERR_INVALID, "'%s' is not an event; the only event is 'boot'",
+			value);
 	*ret = xstrdup("@reboot");
 	return true;
 }
@@ -112,7 +117,8 @@ static bool fail_moment(const char *value, struct err *e)
 {
 	struct err why = {};
 	struct scan s = {.text = value, .end = strlen(value), .e = &why};
-	const struct phrase_context c = {.zone = &zone_utc, .now = clock_now(&clock_system) / USEC_SEC};
+	const struct phrase_context c = {.zone = &zone_utc,
+		.now = clock_now(&clock_system) / USEC_SEC};
 	int64_t t;
 
 	scan_blanks(&s);
@@ -122,8 +128,9 @@ static bool fail_moment(const char *value, struct err *e)
 }
 
 /*
- * The schedule parser accepts every form, so each option checks that its value has its own form. Text that is not
- * recognised counts as cron; with fewer than five words it is a mistake in another form.
+ * The schedule parser accepts every form, so each option checks that its value has its own form.
+ * Text that is not recognised counts as cron; with fewer than five words it is a mistake in another
+ * form.
  */
 static bool check_form(const struct when *w, const char *value, const char *dashes, struct err *e)
 {
@@ -132,29 +139,34 @@ static bool check_form(const struct when *w, const char *value, const char *dash
 
 	if (w->make != as_written)
 		return !cron || strcmp(w->flag, "manual") == 0 ||
-		       err_set(e, ERR_INVALID, "'%.64s' is a cron expression; use %scron", value, dashes);
+		       err_set(e, ERR_INVALID, "'%.64s' is a cron expression; use %scron", value,
+			       dashes);
 	if (strcmp(forms[syntax].flag, w->flag) == 0)
 		return true;
 	if (strcmp(w->flag, "at") == 0 && syntax == SYNTAX_CRON && !cron) {
 		if (duration_parse(value, &(usec_t){0}, NULL))
-			return err_set(e, ERR_INVALID, "'%.64s' is a duration; use %sin", value, dashes);
+			return err_set(e, ERR_INVALID, "'%.64s' is a duration; use %sin", value,
+				dashes);
 		return fail_moment(value, e);
 	}
 	if (syntax == SYNTAX_CRON && !cron)
 		return true; /* the parser reports the error */
-	return err_set(e, ERR_INVALID, "'%.64s' is %s; use %s%s", value, forms[syntax].name, dashes, forms[syntax].flag);
+	return err_set(e, ERR_INVALID, "'%.64s' is %s; use %s%s", value, forms[syntax].name, dashes,
+		forms[syntax].flag);
 }
 
 bool when_args_parse(const char *flag, const char *value, char **ret, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(whens); i++)
 		if (strcmp(whens[i].flag, flag) == 0)
-			return (check_form(&whens[i], value, "", e) && whens[i].make(value, ret, e)) ||
+			return (check_form(&whens[i], value, "", e) &&
+				       whens[i].make(value, ret, e)) ||
 			       err_wrap(e, "%s", flag);
 	return true;
 }
 
-static bool append_schedules(const struct args *a, const struct when *w, struct strv *schedules, struct err *e)
+static bool append_schedules(const struct args *a, const struct when *w, struct strv *schedules,
+	struct err *e)
 {
 	for (size_t k = 0; k < args_count(a, w->flag); k++) {
 		const char *value = args_nth(a, w->flag, k);
@@ -180,7 +192,8 @@ bool when_args_read(const struct args *a, struct strv *schedules, struct err *e)
 			return err_set(e, ERR_INVALID, "give either --%s or --%s, not both", kind,
 				whens[i].flag);
 		if (n > 1 && !whens[i].many)
-			return err_set(e, ERR_INVALID, "--%s can be given only once", whens[i].flag);
+			return err_set(e, ERR_INVALID, "--%s can be given only once",
+				whens[i].flag);
 		kind = whens[i].flag;
 		if (!append_schedules(a, &whens[i], schedules, e))
 			return false;

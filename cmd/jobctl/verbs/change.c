@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends a change of a job to the daemon, and shows the result. */
+/* Sends a change of a job to the daemon; shows the result. */
 #include "jobctl/verbs/change.h"
 
 #include "base/auto.h"
@@ -8,16 +8,17 @@
 #include "base/text.h"
 #include "jobctl/api.h"
 #include "jobctl/ctl.h"
+#include "jobctl/member.h"
 #include "jobctl/render/dry_run.h"
 #include "jobctl/render/render.h"
 #include "jobctl/render/words.h"
-#include "jobctl/member.h"
 #include <inttypes.h>
 
-bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revision, bool dry_run, json_t **ret,
-	struct err *e)
+bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revision, bool dry_run,
+	json_t **ret, struct err *e)
 {
-	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "%s", member_int(job, "id"), dry_run ? "?dry_run=true" : "");
+	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "%s", member_int(job, "id"),
+		dry_run ? "?dry_run=true" : "");
 
 	if (revision)
 		json_object_set_new(patch, "revision", json_integer(revision));
@@ -41,9 +42,11 @@ static void say_changed(const struct ctl *c, const json_t *job)
 	}
 	buf_str(&line, "changed job ");
 	ref_job_words(job, &line);
-	buf_printf(&line, ": %s (revision %" PRId64 ")", what ? what : "", member_int(job, "revision"));
+	buf_printf(&line, ": %s (revision %" PRId64 ")", what ? what : "",
+		member_int(job, "revision"));
 	if (next > c->now)
-		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative), words_instant(next, instant));
+		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative),
+			words_instant(next, instant));
 	ctl_say("%s", line.data);
 }
 

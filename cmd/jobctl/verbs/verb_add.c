@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl add'. */
-#include "base/duration.h"
-#include "core/job/job_fields.h"
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/tzfile.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "core/time/zone_cache.h"
-#include "jobctl/spec/crontab.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
-#include "jobctl/render/render.h"
-#include "jobctl/spec/preview.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/spec/spec_args.h"
-#include "jobctl/render/dry_run.h"
-#include "wire/json_value.h"
-#include "wire/spec_json.h"
-#include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
 #include "jobctl/member.h"
-#include "jobctl/render/rows.h"
 #include "jobctl/render/columns.h"
+#include "jobctl/render/dry_run.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
+#include "jobctl/spec/crontab.h"
+#include "jobctl/spec/preview.h"
+#include "jobctl/spec/spec_args.h"
+#include "jobctl/verbs/verbs.h"
+#include "wire/json_value.h"
+#include "wire/spec_json.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -44,7 +44,8 @@ static bool refuse_crontab(const char *text, struct err *e)
 		*end = '\0';
 		ctl_say("%s", line);
 	}
-	return err_set(e, ERR_INVALID, "standard input is a crontab, not a script; nothing was added: the commands above add "
+	return err_set(e, ERR_INVALID,
+		"standard input is a crontab, not a script; nothing was added: the commands above add "
 		"its entries");
 }
 
@@ -57,10 +58,12 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 	int r;
 
 	if (isatty(STDIN_FILENO) || (from && strcmp(from, "-") == 0))
-		return err_set(e, ERR_INVALID, "no command; write it after '--': jobctl add -- COMMAND");
+		return err_set(e, ERR_INVALID,
+			"no command; write it after '--': jobctl add -- COMMAND");
 	r = io_read_all(STDIN_FILENO, &text, (size_t)f->max);
 	if (r == -EFBIG)
-		return err_set(e, ERR_TOO_LARGE, "the script has more than %" PRId64 " bytes", f->max);
+		return err_set(e, ERR_TOO_LARGE, "the script has more than %" PRId64 " bytes",
+			f->max);
 	if (r < 0)
 		return err_errno(e, -r, "cannot read the script from standard input");
 	if (text.len == 0)
@@ -75,21 +78,24 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 }
 
 /* Directory and time zone get their usual defaults unless the template sets them. */
-static bool read_template_options(struct ctl *c, const struct args *a, struct job_spec *s, struct err *e)
+static bool read_template_options(struct ctl *c, const struct args *a, struct job_spec *s,
+	struct err *e)
 {
 	AUTO_TEXT path = xprintf("/v1/templates/%s", args_last(a, "template"));
 	json_auto_t *t = NULL;
 	const json_t *definition;
 
 	if (!job_name_check(args_last(a, "template"), NULL))
-		return err_set(e, ERR_NOT_FOUND, "no template '%s'; 'jobctl template list' shows all templates",
+		return err_set(e, ERR_NOT_FOUND,
+			"no template '%s'; 'jobctl template list' shows all templates",
 			args_last(a, "template"));
 	if (!spec_args_read_options(s, a, NULL, e) || !api_call(c, "GET", path, NULL, &t, e))
 		return false;
 	definition = json_object_get(t, "definition");
 	if (!s->tz && !json_object_get(definition, "tz"))
 		s->tz = local_zone();
-	if (s->cwd || args_has(a, "as") || json_object_get(definition, "cwd") || json_object_get(definition, "cwd_b64"))
+	if (s->cwd || args_has(a, "as") || json_object_get(definition, "cwd") ||
+		json_object_get(definition, "cwd_b64"))
 		return true;
 	return spec_args_set_field(s, job_field_find("cwd"), ".", e);
 }
@@ -118,7 +124,8 @@ static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, s
 	json_t *o;
 
 	job_spec_init(&spec);
-	if (args_has(a, "template") ? !read_template_options(c, a, &spec, e) : !spec_args_read(&spec, a, e))
+	if (args_has(a, "template") ? !read_template_options(c, a, &spec, e)
+				    : !spec_args_read(&spec, a, e))
 		return false;
 	if (n > 0)
 		spec_args_set_command(&spec, words, n);
@@ -196,7 +203,8 @@ static void put_first(struct ctl *c, const json_t *job, struct buf *line)
 	char relative[WORDS_MAX];
 
 	if (json_is_object(json_object_get(job, "pause"))) {
-		buf_printf(line, "; it is paused (jobctl resume %" PRId64 ")", member_int(job, "id"));
+		buf_printf(line, "; it is paused (jobctl resume %" PRId64 ")",
+			member_int(job, "id"));
 		return;
 	}
 	if (next && api_job(c, &ref, &shown, NULL) && put_obstacle(c, shown, next, line))
@@ -210,25 +218,34 @@ static void put_first(struct ctl *c, const json_t *job, struct buf *line)
 	} else if (next && jitter) {
 		buf_printf(line, "; it runs within %s", duration_format(jitter, relative));
 	} else if (next) {
-		buf_printf(line, "; it runs now (jobctl log -f %" PRId64 ")", member_int(job, "id"));
+		buf_printf(line, "; it runs now (jobctl log -f %" PRId64 ")",
+			member_int(job, "id"));
 	} else if (waits_for_boot(job)) {
 		buf_str(line, "; it runs after each boot of the machine");
 	}
 }
 
-/* A job with this key or name exists. The daemon keeps a key for some time after the end or removal of its job. */
+/*
+ * A job with this key or name exists. The daemon keeps a key for some time after the end or removal
+ * of its job.
+ */
 static void put_existing(const json_t *job, bool keyed, struct buf *line)
 {
 	const char *state = member_text(job, "state");
 	int64_t id = member_int(job, "id");
 
-	buf_str(line, keyed ? " was added with this key before" : " already exists; nothing was added");
+	buf_str(line,
+		keyed ? " was added with this key before" : " already exists; nothing was added");
 	if (!keyed)
 		return;
 	if (text_equal(state, "removed"))
-		buf_str(line, " and has been removed since; nothing was added (use another --key to add it again)");
+		buf_str(line,
+			" and has been removed since; nothing was added (use another --key to add it again)");
 	else if (text_equal(state, "cancelled"))
-		buf_printf(line, " and has been cancelled since; nothing was added (jobctl resume %" PRId64 ")", id);
+		buf_printf(line,
+			" and has been cancelled since; nothing was added (jobctl resume %" PRId64
+			")",
+			id);
 }
 
 static void say_added(struct ctl *c, const json_t *job, bool keyed)
@@ -268,7 +285,10 @@ static int show_added(struct ctl *c, const json_t *job, bool follow, bool keyed)
 		ref_of_job(job, &out);
 		break;
 	default:
-		/* On a terminal the message is enough. A script reads the number, unless it follows the output. */
+		/*
+		 * On a terminal the message is enough. A script reads the number, unless it follows
+		 * the output.
+		 */
 		say_added(c, job, keyed);
 		dry_run_say_findings(json_object_get(job, "findings"));
 		if (c->terminal || follow)
@@ -308,7 +328,8 @@ static bool check_dry_run(const struct ctl *c, const struct args *a, struct err 
 		return err_set(e, ERR_INVALID, "give either --dry-run or --%s, not both",
 			args_has(a, "wait") ? "wait" : "follow");
 	if (c->format == FORMAT_CSV || c->format == FORMAT_NAME)
-		return err_set(e, ERR_INVALID, "--dry-run is shown as text or JSON, not as %s", render_format_name(c->format));
+		return err_set(e, ERR_INVALID, "--dry-run is shown as text or JSON, not as %s",
+			render_format_name(c->format));
 	return true;
 }
 

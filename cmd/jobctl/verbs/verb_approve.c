@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl approve'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/each.h"
+#include "jobctl/member.h"
 #include "jobctl/render/render.h"
 #include "jobctl/verbs/verbs.h"
 #include "jobctl/warrant_supply.h"
-#include "jobctl/member.h"
 #include <inttypes.h>
 
-static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_t **ret, struct err *e)
+static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_t **ret,
+	struct err *e)
 {
 	json_auto_t *job = NULL, *patch = json_object();
 	AUTO_TEXT path = NULL;
@@ -22,7 +23,8 @@ static bool approve_each(struct ctl *c, const struct ref *ref, void *none, json_
 
 	(void)none;
 	if (ref->run)
-		return err_set(e, ERR_INVALID, "'%s' is a run; only jobs can be approved", ref->text);
+		return err_set(e, ERR_INVALID, "'%s' is a run; only jobs can be approved",
+			ref->text);
 	if (!api_job(c, ref, &job, e) || !warrant_supply_approve(c, ref, job, patch, e))
 		return false;
 	path = xprintf("/v1/jobs/%" PRId64, member_int(job, "id"));

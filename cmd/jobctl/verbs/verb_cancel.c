@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl cancel' and 'jobctl rm'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/each.h"
 #include "jobctl/follow.h"
+#include "jobctl/member.h"
 #include "jobctl/render/render.h"
 #include "jobctl/verbs/verbs.h"
-#include "jobctl/member.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,8 @@
 #define RUNS_NAMED 3 /* the most runs that a message names */
 
 /* "; run backup#41 is still running (jobctl cancel backup#41)" */
-static void put_running_runs(const json_t *job, const json_t *runs, bool ending, bool removed, struct buf *line)
+static void put_running_runs(const json_t *job, const json_t *runs, bool ending, bool removed,
+	struct buf *line)
 {
 	size_t n = json_array_size(runs);
 	const json_t *run;
@@ -42,7 +43,8 @@ static void put_running_runs(const json_t *job, const json_t *runs, bool ending,
 		return;
 	}
 	buf_printf(line, " %s still running (jobctl cancel ", n == 1 ? "is" : "are");
-	for (i = 0; i < n && (n == 1 || removed) && i < RUNS_NAMED; i++) { /* a removed job cannot be referenced */
+	for (i = 0; i < n && (n == 1 || removed) && i < RUNS_NAMED;
+		i++) { /* a removed job cannot be referenced */
 		buf_str(line, i ? " " : "");
 		ref_of_run(json_array_get(runs, i), line);
 	}
@@ -84,8 +86,9 @@ static void say_already_ended(const json_t *before)
 	bool cancelled = strcmp(member_text(before, "state"), "cancelled") == 0;
 
 	ref_job_words(before, &words);
-	ctl_say("job %s was already %s; 'jobctl %s %" PRId64 "' %s", words.data, member_text(before, "state"),
-		cancelled ? "resume" : "run", member_int(before, "id"), cancelled ? "reactivates it" : "runs it again");
+	ctl_say("job %s was already %s; 'jobctl %s %" PRId64 "' %s", words.data,
+		member_text(before, "state"), cancelled ? "resume" : "run",
+		member_int(before, "id"), cancelled ? "reactivates it" : "runs it again");
 }
 
 static void say_run(const json_t *run)
@@ -122,7 +125,8 @@ static bool cancel_run_request(struct ctl *c, const struct ref *ref, json_t **re
 	return true;
 }
 
-static bool cancel_job_request(struct ctl *c, const struct ref *ref, bool running, json_t **ret, struct err *e)
+static bool cancel_job_request(struct ctl *c, const struct ref *ref, bool running, json_t **ret,
+	struct err *e)
 {
 	json_auto_t *job = NULL, *body = json_pack("{s:b}", "running", running);
 	AUTO_TEXT path = NULL;
@@ -141,7 +145,8 @@ static bool cancel_job_request(struct ctl *c, const struct ref *ref, bool runnin
 	return true;
 }
 
-static bool cancel_each(struct ctl *c, const struct ref *ref, void *running, json_t **ret, struct err *e)
+static bool cancel_each(struct ctl *c, const struct ref *ref, void *running, json_t **ret,
+	struct err *e)
 {
 	if (ref->run)
 		return cancel_run_request(c, ref, ret, e);
@@ -165,8 +170,8 @@ static bool rm_each(struct ctl *c, const struct ref *ref, void *none, json_t **r
 	(void)none;
 	if (ref->run)
 		return err_set(e, ERR_INVALID,
-			"'%s' is a run, and only jobs can be removed; 'jobctl cancel %s' ends the run", ref->text,
-			ref->text);
+			"'%s' is a run, and only jobs can be removed; 'jobctl cancel %s' ends the run",
+			ref->text, ref->text);
 	if (!api_job(c, ref, &job, e))
 		return false;
 	path = xprintf("/v1/jobs/%" PRId64, member_int(job, "id"));

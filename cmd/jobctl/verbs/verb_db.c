@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl db': prune, backup and check. */
-#include "jobctl/args.h"
+/* Implements the verbs of 'jobctl db' except restore. */
+#include "jobctl/verbs/verb_db.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "jobctl/args.h"
+#include "jobctl/connect.h"
 #include "jobctl/ctl.h"
-#include "jobctl/verbs/verb_db.h"
+#include "jobctl/member.h"
 #include "jobctl/render/render.h"
 #include "jobctl/verbs/verbs.h"
-#include "jobctl/member.h"
-#include "jobctl/connect.h"
 #include "wire/http_client.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,8 @@ bool verb_db_is_system(const struct ctl *c)
 {
 	AUTO_DONE(paths) system = {};
 
-	return paths_find(&(struct paths_options){.instance = c->instance}, &system, NULL) && text_equal(c->socket, system.socket);
+	return paths_find(&(struct paths_options){.instance = c->instance}, &system, NULL) &&
+	       text_equal(c->socket, system.socket);
 }
 
 int verb_db_confirm(const struct args *a, const char *verb, const char *question)
@@ -34,7 +36,8 @@ int verb_db_confirm(const struct args *a, const char *verb, const char *question
 	if (args_has(a, "yes"))
 		return -1;
 	if (!ctl_can_ask()) {
-		ctl_say("jobctl: nothing was done: without a terminal 'jobctl %s' needs --yes", verb);
+		ctl_say("jobctl: nothing was done: without a terminal 'jobctl %s' needs --yes",
+			verb);
 		return EXIT_USAGE;
 	}
 	if (ctl_ask(question))
@@ -47,16 +50,19 @@ int verb_db_confirm(const struct args *a, const char *verb, const char *question
 
 static bool prune_body(const struct args *a, json_t **ret, struct err *e)
 {
-	static const char *const durations[][2] = {{"older-than", "older_than"}, {"dead-older-than", "dead_older_than"}};
+	static const char *const durations[][2] = {{"older-than", "older_than"},
+		{"dead-older-than", "dead_older_than"}};
 	json_auto_t *o = json_object();
 	int64_t n;
 
 	for (size_t i = 0; i < ELEMENTS(durations); i++)
 		if (args_has(a, durations[i][0]))
-			json_object_set_new(o, durations[i][1], json_string(args_last(a, durations[i][0])));
+			json_object_set_new(o, durations[i][1],
+				json_string(args_last(a, durations[i][0])));
 	if (args_has(a, "keep-runs")) {
 		if (!text_parse_int(args_last(a, "keep-runs"), 0, INT64_MAX, &n))
-			return err_set(e, ERR_INVALID, "--keep-runs '%s' is not a whole number", args_last(a, "keep-runs"));
+			return err_set(e, ERR_INVALID, "--keep-runs '%s' is not a whole number",
+				args_last(a, "keep-runs"));
 		json_object_set_new(o, "keep_runs", json_integer(n));
 	}
 	*ret = json_incref(o);
@@ -74,15 +80,18 @@ int verb_db_prune(struct ctl *c, const struct args *a)
 	stop = verb_db_confirm(a, "db prune", "delete old history now?");
 	if (stop >= 0)
 		return stop;
-	if (!connect_daemon(c, &e) || !http_client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
+	if (!connect_daemon(c, &e) ||
+		!http_client_call(c->client, "POST", "/v1/db/prune", body, -1, &answer, &e))
 		return ctl_fail(&e);
 	if (render_wants_json(c)) {
 		render_object(c, answer);
 		return EXIT_SUCCESS;
 	}
-	printf("deleted %" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events, %" PRId64 " output files with %" PRId64 " bytes\n",
-		member_int(answer, "runs"), member_int(answer, "jobs"), member_int(answer, "events"),
-		member_int(answer, "outputs"), member_int(answer, "output_bytes"));
+	printf("deleted %" PRId64 " runs, %" PRId64 " jobs, %" PRId64 " events, %" PRId64
+	       " output files with %" PRId64 " bytes\n",
+		member_int(answer, "runs"), member_int(answer, "jobs"),
+		member_int(answer, "events"), member_int(answer, "outputs"),
+		member_int(answer, "output_bytes"));
 	return EXIT_SUCCESS;
 }
 
@@ -105,7 +114,8 @@ static bool write_chunk(const char *data, size_t len, void *arg)
 
 static bool receive_backup(struct ctl *c, const char *temp, int64_t *ret_bytes, struct err *e)
 {
-	struct receiving r = {.fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+	struct receiving r = {
+		.fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
 	AUTO_FD fd = r.fd;
 	const char *whole;
 	int64_t bytes;
@@ -120,7 +130,8 @@ static bool receive_backup(struct ctl *c, const char *temp, int64_t *ret_bytes, 
 		return err_errno(e, r.error, "could not write '%s'", temp);
 	whole = http_client_header(c->client, "X-Jobsched-Bytes");
 	if (!whole || !text_parse_int(whole, 0, INT64_MAX, &bytes) || bytes != r.bytes)
-		return err_set(e, ERR_UNREACHABLE, "the backup was interrupted after %" PRId64 " bytes", r.bytes);
+		return err_set(e, ERR_UNREACHABLE,
+			"the backup was interrupted after %" PRId64 " bytes", r.bytes);
 	*ret_bytes = r.bytes;
 	return true;
 }
@@ -134,18 +145,22 @@ int verb_db_backup(struct ctl *c, const struct args *a)
 
 	args_operands(a, &words);
 	if (!args_has(a, "force") && access(words[0], F_OK) == 0) {
-		err_set(&e, ERR_CONFLICT, "'%s' already exists; choose another name, or overwrite it with --force", words[0]);
+		err_set(&e, ERR_CONFLICT,
+			"'%s' already exists; choose another name, or overwrite it with --force",
+			words[0]);
 		return ctl_fail(&e);
 	}
 	temp = xprintf("%s.part", words[0]);
 	unlink(temp);
 	if (!connect_daemon(c, &e) || !receive_backup(c, temp, &bytes, &e) ||
-	    (rename(temp, words[0]) < 0 && !err_errno(&e, errno, "could not rename the backup to '%s'", words[0]))) {
+		(rename(temp, words[0]) < 0 &&
+			!err_errno(&e, errno, "could not rename the backup to '%s'", words[0]))) {
 		unlink(temp);
 		return ctl_fail(&e);
 	}
-	ctl_say("wrote a backup of %" PRId64 " bytes to '%s'; 'jobctl %s db restore %s' restores it", bytes, words[0],
-		verb_db_is_system(c) ? "--system" : "--user", words[0]);
+	ctl_say("wrote a backup of %" PRId64
+		" bytes to '%s'; 'jobctl %s db restore %s' restores it",
+		bytes, words[0], verb_db_is_system(c) ? "--system" : "--user", words[0]);
 	return EXIT_SUCCESS;
 }
 
@@ -159,7 +174,8 @@ int verb_db_check(struct ctl *c, const struct args *a)
 	size_t i;
 
 	(void)a;
-	if (!connect_daemon(c, &e) || !http_client_call(c->client, "GET", "/v1/db/check", NULL, -1, &answer, &e))
+	if (!connect_daemon(c, &e) ||
+		!http_client_call(c->client, "GET", "/v1/db/check", NULL, -1, &answer, &e))
 		return ctl_fail(&e);
 	if (render_wants_json(c))
 		render_object(c, answer);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl db restore': finds the store and runs 'jobschedd --restore'. */
-#include "jobctl/args.h"
+/* Implements 'jobctl db restore' by running 'jobschedd --restore'. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "jobctl/args.h"
+#include "jobctl/connect.h"
 #include "jobctl/ctl.h"
 #include "jobctl/verbs/verb_db.h"
 #include "jobctl/verbs/verbs.h"
-#include "jobctl/connect.h"
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -23,7 +23,8 @@
 /* Exit codes of jobschedd(8), and of jobctl(1) for the same error. */
 static const struct {
 	int theirs, ours;
-} codes[] = {{0, 0}, {2, EXIT_USAGE}, {66, EXIT_NOT_FOUND}, {69, EXIT_CONFLICT}, {77, EXIT_NOT_ALLOWED}, {78, EXIT_USAGE}};
+} codes[] = {{0, 0}, {2, EXIT_USAGE}, {66, EXIT_NOT_FOUND}, {69, EXIT_CONFLICT},
+	{77, EXIT_NOT_ALLOWED}, {78, EXIT_USAGE}};
 
 static void execute_jobschedd(char **argv)
 {
@@ -81,14 +82,18 @@ static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
 	AUTO_DONE(paths) system = {};
 	bool users, systems;
 
-	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user, e) ||
-	    !paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
+	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user,
+		    e) ||
+		!paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
 	users = store_exists(user.state_dir);
-	systems = store_exists(system.state_dir); /* false also if this user may not read the directory */
+	/* False also if this user may not read the directory. */
+	systems = store_exists(system.state_dir);
 	if (users && systems)
-		return err_set(e, ERR_INVALID, "there are two stores, '%s/jobs.db' and '%s/jobs.db'; choose one with 'jobctl --user db restore' "
-			"or 'jobctl --system db restore'", user.state_dir, system.state_dir);
+		return err_set(e, ERR_INVALID,
+			"there are two stores, '%s/jobs.db' and '%s/jobs.db'; choose one with 'jobctl --user db restore' "
+			"or 'jobctl --system db restore'",
+			user.state_dir, system.state_dir);
 	*ret_user = users || (!systems && geteuid() != 0);
 	return true;
 }
@@ -100,14 +105,18 @@ static bool choose_by_socket(const struct ctl *c, bool *ret_user, struct err *e)
 	AUTO_DONE(paths) system = {};
 	AUTO_TEXT published = NULL;
 
-	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user, e) ||
-	    !paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
+	if (!paths_find(&(struct paths_options){.user_mode = true, .instance = c->instance}, &user,
+		    e) ||
+		!paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
 	published = paths_read_socket(&user);
-	*ret_user = text_equal(c->socket_given, user.socket) || text_equal(c->socket_given, published);
+	*ret_user =
+		text_equal(c->socket_given, user.socket) || text_equal(c->socket_given, published);
 	return *ret_user || text_equal(c->socket_given, system.socket) ||
-	       err_set(e, ERR_INVALID, "the store cannot be derived from the socket '%s'; type 'jobctl --user db restore', "
-		       "'jobctl --system db restore', or 'jobschedd --store STORE --restore FILE'", c->socket_given);
+	       err_set(e, ERR_INVALID,
+		       "the store cannot be derived from the socket '%s'; type 'jobctl --user db restore', "
+		       "'jobctl --system db restore', or 'jobschedd --store STORE --restore FILE'",
+		       c->socket_given);
 }
 
 /* Chooses the instance whose daemon 'jobctl db backup' would use. */
@@ -131,10 +140,15 @@ static bool choose_instance(struct ctl *c, bool *ret_user, struct err *e)
 static bool check_backup(const char *backup, bool user, struct err *e)
 {
 	if (access(backup, R_OK) < 0)
-		return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : errno == EACCES ? ERR_DENIED : ERR_INTERNAL,
+		return err_set(e,
+			errno == ENOENT	  ? ERR_NOT_FOUND
+			: errno == EACCES ? ERR_DENIED
+					  : ERR_INTERNAL,
 			"cannot read the backup '%s': %s", backup, strerror(errno));
 	if (!user && geteuid() != 0)
-		return err_set(e, ERR_DENIED, "only root can restore the system's store; type 'sudo jobctl --system db restore %s'", backup);
+		return err_set(e, ERR_DENIED,
+			"only root can restore the system's store; type 'sudo jobctl --system db restore %s'",
+			backup);
 	return true;
 }
 
@@ -150,8 +164,9 @@ int verb_db_restore(struct ctl *c, const struct args *a)
 	args_operands(a, &words);
 	if (!choose_instance(c, &user, &e) || !check_backup(words[0], user, &e))
 		return ctl_fail(&e);
-	stop = verb_db_confirm(a, "db restore", user ? "replace your store by this backup? (the present store is kept beside it)"
-						   : "replace the system's store by this backup? (the present store is kept beside it)");
+	stop = verb_db_confirm(a, "db restore",
+		user ? "replace your store by this backup? (the present store is kept beside it)"
+		     : "replace the system's store by this backup? (the present store is kept beside it)");
 	if (stop >= 0)
 		return stop;
 	if (user)

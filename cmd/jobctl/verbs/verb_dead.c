@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl dead': list, show, retry and purge. */
-#include "base/rfc3339.h"
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements the verbs of 'jobctl dead'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
-#include "jobctl/render/render.h"
-#include "jobctl/ref.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/member.h"
-#include "jobctl/render/rows.h"
+#include "jobctl/ref.h"
 #include "jobctl/render/columns.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,26 +43,34 @@ static bool job_id(struct ctl *c, const char *text, int64_t *ret, struct err *e)
 	if (!ref_parse(text, &ref, e))
 		return false;
 	if (ref.run)
-		return err_set(e, ERR_INVALID, "'%s' is a run; 'jobctl dead show %s' shows it", text, text);
+		return err_set(e, ERR_INVALID, "'%s' is a run; 'jobctl dead show %s' shows it",
+			text, text);
 	if (!api_job(c, &ref, &job, e))
 		return false;
 	*ret = member_int(job, "id");
 	return true;
 }
 
-/* Lists dead letters of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs. */
-static bool list_dead_runs(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
-	struct err *e)
+/*
+ * Lists dead letters of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs.
+ */
+static bool list_dead_runs(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows,
+	size_t limit, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
-	struct pages pages = {.member = "runs", .row = on_dead_run, .page = on_dead_page, .arg = rows, .limit = limit};
+	struct pages pages = {.member = "runs",
+		.row = on_dead_run,
+		.page = on_dead_page,
+		.arg = rows,
+		.limit = limit};
 	bool ok;
 
 	buf_str(&path, "/v1/dead");
 	if (jobs)
 		api_query_add(&path, "job", jobs);
-	if (!filter_time(&path, a, "since", c->now, e) || !filter_time(&path, a, "until", c->now, e))
+	if (!filter_time(&path, a, "since", c->now, e) ||
+		!filter_time(&path, a, "until", c->now, e))
 		return false;
 	if (args_last(a, "cursor"))
 		api_query_add(&path, "cursor", args_last(a, "cursor"));
@@ -116,14 +124,17 @@ int verb_dead_show(struct ctl *c, const struct args *a)
 	if (!ref_parse(words[0], &ref, &e))
 		return ctl_fail(&e);
 	if (!ref.run) {
-		err_set(&e, ERR_INVALID, "'%s' is a job; 'jobctl dead list %s' shows its dead letters", words[0], words[0]);
+		err_set(&e, ERR_INVALID,
+			"'%s' is a job; 'jobctl dead list %s' shows its dead letters", words[0],
+			words[0]);
 		return ctl_fail(&e);
 	}
 	if (!api_run(c, &ref, &run, &e))
 		return ctl_fail(&e);
 	if (!member_time(run, "dead_at")) {
-		err_set(&e, ERR_NOT_FOUND, "run '%s' is not a dead letter, it is %s; 'jobctl show %s' shows it", words[0],
-			member_text(run, "state"), words[0]);
+		err_set(&e, ERR_NOT_FOUND,
+			"run '%s' is not a dead letter, it is %s; 'jobctl show %s' shows it",
+			words[0], member_text(run, "state"), words[0]);
 		return ctl_fail(&e);
 	}
 	return verb_show(c, a);
@@ -147,7 +158,8 @@ static void say_one(const struct dead_change *ch, const json_t *run)
 	if (strcmp(ch->verb, "retry") == 0)
 		ctl_say("run %s is queued again (jobctl wait %s)", name.data, name.data);
 	else
-		ctl_say("run %s is no longer a dead letter; it stays in the history (jobctl show %s)", name.data, name.data);
+		ctl_say("run %s is no longer a dead letter; it stays in the history (jobctl show %s)",
+			name.data, name.data);
 }
 
 static bool change_run(struct dead_change *ch, const struct ref *ref, struct err *e)
@@ -165,8 +177,9 @@ static bool change_run(struct dead_change *ch, const struct ref *ref, struct err
 }
 
 /*
- * Changes all dead letters of a job (0: of all jobs) that the filters select, page by page. 'until' is fixed at the first
- * page, so that a run that is retried and fails again is not selected a second time.
+ * Changes all dead letters of a job (0: of all jobs) that the filters select, page by page. 'until'
+ * is fixed at the first page, so that a run that is retried and fails again is not selected a
+ * second time.
  */
 static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 {
@@ -182,7 +195,8 @@ static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 		buf_printf(&path, "/v1/dead/%s", ch->verb);
 		if (job)
 			buf_printf(&path, "?job=%" PRId64, job);
-		if (!filter_time(&path, ch->a, "since", ch->c->now, e) || !filter_time(&path, ch->a, "until", ch->c->now, e))
+		if (!filter_time(&path, ch->a, "since", ch->c->now, e) ||
+			!filter_time(&path, ch->a, "until", ch->c->now, e))
 			return false;
 		if (!args_has(ch->a, "until"))
 			api_query_add(&path, "until", rfc3339_format(ch->c->now, now));
@@ -199,12 +213,15 @@ static bool change_many(struct dead_change *ch, int64_t job, struct err *e)
 	} while (cursor);
 	ch->count += count;
 	ch->refused += refused;
-	json_array_append_new(ch->results, json_pack("{s:s?, s:I, s:I, s:s?}", "job", NULL, "count", (json_int_t)count,
-		"refused", (json_int_t)refused, "refused_because", because));
+	json_array_append_new(ch->results,
+		json_pack("{s:s?, s:I, s:I, s:s?}", "job", NULL, "count", (json_int_t)count,
+			"refused", (json_int_t)refused, "refused_because", because));
 	if (job)
-		json_object_set_new(json_array_get(ch->results, json_array_size(ch->results) - 1), "job", json_integer(job));
+		json_object_set_new(json_array_get(ch->results, json_array_size(ch->results) - 1),
+			"job", json_integer(job));
 	if (render_is_text(ch->c))
-		ctl_say("%" PRId64 " dead letter%s %s", count, count == 1 ? "" : "s", strcmp(ch->verb, "retry") == 0 ? "queued again" : "purged");
+		ctl_say("%" PRId64 " dead letter%s %s", count, count == 1 ? "" : "s",
+			strcmp(ch->verb, "retry") == 0 ? "queued again" : "purged");
 	if (refused)
 		ctl_say("%" PRId64 " refused: %s", refused, because ? because : "no reason given");
 	return true;
@@ -233,7 +250,8 @@ static int dead_change(struct ctl *c, const struct args *a, const char *verb)
 	for (size_t i = 0; i < n + jobs || (i == 0 && n + jobs == 0); i++) {
 		struct err e = {};
 		bool ok = n + jobs == 0 ? change_many(&ch, 0, &e)
-					: change_operand(&ch, i < n ? words[i] : args_nth(a, "job", i - n), &e);
+					: change_operand(&ch,
+						  i < n ? words[i] : args_nth(a, "job", i - n), &e);
 		int failed = ok ? 0 : ctl_fail(&e);
 
 		code = code ? code : failed;
@@ -257,7 +275,8 @@ static bool check_selection(const struct args *a, const char *verb, struct err *
 		return err_set(e, ERR_INVALID, "give either runs and jobs or --all, not both");
 	if (some || args_has(a, "all"))
 		return true;
-	return err_set(e, ERR_INVALID, "name runs or jobs; 'jobctl dead %s --all' selects every dead letter", verb);
+	return err_set(e, ERR_INVALID,
+		"name runs or jobs; 'jobctl dead %s --all' selects every dead letter", verb);
 }
 
 int verb_dead_retry(struct ctl *c, const struct args *a)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl edit'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "jobctl/verbs/change.h"
 #include "core/job/job.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/editor.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/spec/spec_form.h"
-#include "jobctl/spec/spec_patch.h"
 #include "jobctl/member.h"
 #include "jobctl/spec/job_object.h"
+#include "jobctl/spec/spec_form.h"
+#include "jobctl/spec/spec_patch.h"
+#include "jobctl/verbs/change.h"
+#include "jobctl/verbs/verbs.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,13 +64,16 @@ static void put_header(const struct edit_session *s, struct buf *out)
 	AUTO_DONE(buf) words = {};
 
 	ref_job_words(s->job, &words);
-	buf_printf(out, "# Job %s, revision %" PRId64 ". Save and exit to change it; an unchanged text changes nothing.\n"
-		"# Lines that begin with '#' are ignored. Missing keys get their defaults.\n", words.data,
-		member_int(s->job, "revision"));
+	buf_printf(out,
+		"# Job %s, revision %" PRId64
+		". Save and exit to change it; an unchanged text changes nothing.\n"
+		"# Lines that begin with '#' are ignored. Missing keys get their defaults.\n",
+		words.data, member_int(s->job, "revision"));
 	if (s->before.template)
 		buf_printf(out, "# It was created from the template '%s'.\n", s->before.template);
 	if (s->kept.data)
-		buf_printf(out, "# Its standard input (%zu bytes) is not shown and is kept; 'jobctl set JOB stdin=FILE' replaces it.\n",
+		buf_printf(out,
+			"# Its standard input (%zu bytes) is not shown and is kept; 'jobctl set JOB stdin=FILE' replaces it.\n",
 			s->kept.len);
 	buf_char(out, '\n');
 }
@@ -96,7 +99,9 @@ static void put_note(struct buf *text, const char *note)
 		AUTO_DONE(buf) shown = {};
 
 		text_escape(&shown, note, strlen(note));
-		buf_printf(&out, NOTE "%s\n" NOTE "Correct it, or exit without a change to give up.\n", shown.data);
+		buf_printf(&out,
+			NOTE "%s\n" NOTE "Correct it, or exit without a change to give up.\n",
+			shown.data);
 	}
 	buf_str(&out, rest);
 	buf_done(text);
@@ -128,12 +133,14 @@ static bool rebase(struct ctl *c, struct edit_session *s, const json_t *patch, s
 		return false;
 	json_decref(s->job);
 	s->job = job;
-	if (!read_definition(s, e) || !job_object_read_spec(s->job, &merged, e) || !spec_json_merge(mine, &merged, e))
+	if (!read_definition(s, e) || !job_object_read_spec(s->job, &merged, e) ||
+		!spec_json_merge(mine, &merged, e))
 		return false;
 	if (s->kept.data)
 		blob_done(&merged.stdin_data);
 	put_form(s, &merged);
-	put_note(&s->text, "the job was changed meanwhile; this is its new definition with your changes");
+	put_note(&s->text,
+		"the job was changed meanwhile; this is its new definition with your changes");
 	return true;
 }
 
@@ -155,7 +162,8 @@ static enum next edit_round(struct ctl *c, struct edit_session *s, int *ret_code
 			*ret_code = EXIT_SUCCESS;
 			return DONE;
 		}
-		if (change_send(c, s->job, patch, member_int(s->job, "revision"), false, &answer, &e)) {
+		if (change_send(c, s->job, patch, member_int(s->job, "revision"), false, &answer,
+			    &e)) {
 			*ret_code = change_show(c, answer, false);
 			return DONE;
 		}
@@ -164,7 +172,8 @@ static enum next edit_round(struct ctl *c, struct edit_session *s, int *ret_code
 		put_note(&s->text, e.msg);
 		return AGAIN;
 	}
-	if (e.kind == ERR_CONFLICT && ctl_can_ask() && ctl_ask("The job was changed meanwhile. Edit again?") && rebase(c, s, patch, &e))
+	if (e.kind == ERR_CONFLICT && ctl_can_ask() &&
+		ctl_ask("The job was changed meanwhile. Edit again?") && rebase(c, s, patch, &e))
 		return AGAIN;
 	*ret_code = fail_keeping_text(s, &e);
 	return DONE;
@@ -176,7 +185,8 @@ static bool text_is_unchanged(const struct edit_session *s, const char *shown, s
 	if (strcmp(s->text.data ? s->text.data : "", shown) != 0)
 		return false;
 	if (text_starts(shown, NOTE))
-		err_set(e, ERR_INVALID, "%.*s; nothing was changed", (int)(strcspn(shown, "\n") - strlen(NOTE)), shown + strlen(NOTE));
+		err_set(e, ERR_INVALID, "%.*s; nothing was changed",
+			(int)(strcspn(shown, "\n") - strlen(NOTE)), shown + strlen(NOTE));
 	return true;
 }
 
@@ -212,7 +222,8 @@ int verb_edit(struct ctl *c, const struct args *a)
 	c->job_typed = words[0];
 	c->yes = args_has(a, "yes");
 	job_spec_init(&s.before);
-	if (!ref_parse(words[0], &ref, &e) || !api_job(c, &ref, &s.job, &e) || !read_definition(&s, &e))
+	if (!ref_parse(words[0], &ref, &e) || !api_job(c, &ref, &s.job, &e) ||
+		!read_definition(&s, &e))
 		return ctl_fail(&e);
 	put_form(&s, &s.before);
 	return edit(c, &s);

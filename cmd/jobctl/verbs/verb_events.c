@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl events': lists and follows the audit trail. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements 'jobctl events'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/event.h"
-#include "jobctl/render/cells.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
+#include "jobctl/connect.h"
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
+#include "jobctl/member.h"
+#include "jobctl/render/cells.h"
 #include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
 #include "jobctl/verbs/verbs.h"
 #include "wire/http_client.h"
-#include "jobctl/render/words.h"
-#include "jobctl/member.h"
-#include "jobctl/connect.h"
-#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -88,7 +88,10 @@ static const struct row_kind event_rows = {event_columns, ELEMENTS(event_columns
 
 /* ---- filters ---- */
 
-/* Several jobs, or one run. A number is not looked up, so the events of a removed job can be listed. */
+/*
+ * Several jobs, or one run. A number is not looked up, so the events of a removed job can be
+ * listed.
+ */
 static bool add_refs(struct ctl *c, const struct args *a, struct buf *path, struct err *e)
 {
 	AUTO_DONE(buf) jobs = {};
@@ -103,14 +106,17 @@ static bool add_refs(struct ctl *c, const struct args *a, struct buf *path, stru
 		if (!ref_parse(words[i], &ref, e))
 			return false;
 		if (ref.run && n > 1)
-			return err_set(e, ERR_INVALID, "a run cannot be combined with others: jobctl events %s", words[i]);
+			return err_set(e, ERR_INVALID,
+				"a run cannot be combined with others: jobctl events %s", words[i]);
 		if (ref.run && !api_run(c, &ref, &o, e))
 			return false;
 		if (!ref.run && !ref.job && !api_job(c, &ref, &o, e))
 			return false;
 		run = ref.run;
-		buf_printf(&jobs, "%s%" PRId64, i ? "," : "", ref.run ? member_int(o, "job") : ref.job ? ref.job :
-			member_int(o, "id"));
+		buf_printf(&jobs, "%s%" PRId64, i ? "," : "",
+			ref.run	  ? member_int(o, "job")
+			: ref.job ? ref.job
+				  : member_int(o, "id"));
 	}
 	if (n > 0)
 		api_query_add(path, "job", jobs.data);
@@ -130,12 +136,15 @@ static bool add_whats(const struct args *a, struct buf *path, struct err *e)
 		AUTO_TEXT words = xstrdup(args_nth(a, "what", i));
 		char *save = NULL;
 
-		for (char *word = strtok_r(words, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		for (char *word = strtok_r(words, ",", &save); word;
+			word = strtok_r(NULL, ",", &save)) {
 			uint64_t bits;
 
 			if (!event_what_bits(word, &bits))
-				return err_set(e, ERR_INVALID, "--what: there is no event '%s'; jobctl(1) lists all "
-					"events", word);
+				return err_set(e, ERR_INVALID,
+					"--what: there is no event '%s'; jobctl(1) lists all "
+					"events",
+					word);
 			buf_printf(&list, "%s%s", list.len ? "," : "", word);
 		}
 	}
@@ -147,8 +156,8 @@ static bool add_whats(const struct args *a, struct buf *path, struct err *e)
 static bool events_path(struct ctl *c, const struct args *a, struct buf *path, struct err *e)
 {
 	buf_str(path, "/v1/events");
-	return add_refs(c, a, path, e) && add_whats(a, path, e) && filter_time(path, a, "since", c->now, e) &&
-	       filter_time(path, a, "until", c->now, e);
+	return add_refs(c, a, path, e) && add_whats(a, path, e) &&
+	       filter_time(path, a, "since", c->now, e) && filter_time(path, a, "until", c->now, e);
 }
 
 /* ---- list: the daemon sends the newest events first, jobctl shows them last ---- */
@@ -223,7 +232,8 @@ static bool on_chunk(const char *data, size_t len, void *arg)
 	return !f->broken && f->line.len < LINE_MAX_BYTES;
 }
 
-static bool follow_once(struct event_stream *f, const struct args *a, const char *path, struct err *e)
+static bool follow_once(struct event_stream *f, const struct args *a, const char *path,
+	struct err *e)
 {
 	AUTO_DONE(buf) full = {};
 	const char *limit = args_last(a, "limit");
@@ -260,13 +270,15 @@ static bool follow_events(struct ctl *c, const struct args *a, const char *path,
 		usec_t now;
 
 		*e = (struct err){};
-		ok = follow_once(&f, a, path, e) || (f.there && (e->kind == ERR_UNREACHABLE || e->kind == ERR_BUSY ||
-			e->kind == ERR_UNCERTAIN));
+		ok = follow_once(&f, a, path, e) ||
+		     (f.there && (e->kind == ERR_UNREACHABLE || e->kind == ERR_BUSY ||
+					 e->kind == ERR_UNCERTAIN));
 		now = clock_boot(&clock_system);
 		if (away == 0 || f.last != before)
 			away = now;
 		if (ok && now - away > AWAY_MAX)
-			ok = e->kind == ERR_NONE && err_set(e, ERR_UNREACHABLE, "the daemon has ended the stream");
+			ok = e->kind == ERR_NONE &&
+			     err_set(e, ERR_UNREACHABLE, "the daemon has ended the stream");
 		if (ok)
 			nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
 	}

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl history': revisions of a job and their differences. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements 'jobctl history'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "jobctl/render/cells.h"
 #include "core/job/job.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/spec/job_env.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/spec/spec_form.h"
 #include "jobctl/member.h"
-#include "jobctl/spec/job_object.h"
+#include "jobctl/render/cells.h"
+#include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
+#include "jobctl/spec/job_env.h"
+#include "jobctl/spec/job_object.h"
+#include "jobctl/spec/spec_form.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -75,23 +75,27 @@ static bool form_of(const json_t *revision, bool reveal, struct buf *out, struct
 
 	job_spec_init(&spec);
 	if (!job_object_read_spec(json_object_get(revision, "definition"), &spec, e))
-		return err_wrap(e, "cannot read revision %" PRId64, member_int(revision, "revision"));
+		return err_wrap(e, "cannot read revision %" PRId64,
+			member_int(revision, "revision"));
 	spec_form_write(&spec, reveal ? NULL : job_env_secret, out);
 	return true;
 }
 
 static bool revision_has_line(const struct buf *text, const char *line, size_t len)
 {
-	for (const char *at = text->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+	for (const char *at = text->data; at && *at;
+		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
 		if (strncmp(at, line, len) == 0 && (at[len] == '\n' || !at[len]))
 			return true;
 	return false;
 }
 
 /* Lines of 'of' that 'without' does not have. */
-static void put_lines_only_in(char sign, const struct buf *of, const struct buf *without, struct buf *out)
+static void put_lines_only_in(char sign, const struct buf *of, const struct buf *without,
+	struct buf *out)
 {
-	for (const char *at = of->data; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+	for (const char *at = of->data; at && *at;
+		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
 		size_t len = strcspn(at, "\n");
 
 		if (revision_has_line(without, at, len))
@@ -123,7 +127,10 @@ static int show_diff(const json_t *list, int64_t number, bool reveal)
 	struct err e = {};
 
 	if (!now)
-		err_set(&e, ERR_NOT_FOUND, "there is no revision %" PRId64 "; 'jobctl history JOB' lists the revisions", number);
+		err_set(&e, ERR_NOT_FOUND,
+			"there is no revision %" PRId64
+			"; 'jobctl history JOB' lists the revisions",
+			number);
 	if (e.kind || !form_of(now, reveal, &b, &e) || (before && !form_of(before, reveal, &a, &e)))
 		return ctl_fail(&e);
 	put_lines_only_in('-', &a, &b, &out);
@@ -169,7 +176,8 @@ int verb_history(struct ctl *c, const struct args *a)
 
 	args_operands(a, &words);
 	if (args_has(a, "diff") && !text_parse_int(args_last(a, "diff"), 1, INT64_MAX, &number))
-		err_set(&e, ERR_INVALID, "--diff: '%s' is not the number of a revision", args_last(a, "diff"));
+		err_set(&e, ERR_INVALID, "--diff: '%s' is not the number of a revision",
+			args_last(a, "diff"));
 	else if (number && !render_is_text(c))
 		err_set(&e, ERR_INVALID, "--diff is text, not %s", render_format_name(c->format));
 	if (e.kind || !read_history(c, words[0], list, &e))

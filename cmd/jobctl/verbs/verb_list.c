@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl list'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
-#include "jobctl/render/render.h"
-#include "jobctl/render/pauses.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/member.h"
-#include "jobctl/render/rows.h"
 #include "jobctl/render/columns.h"
+#include "jobctl/render/pauses.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/verbs.h"
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
@@ -92,7 +92,8 @@ static bool job_state_known(const char *name)
 
 static int compare_next(const void *a, const void *b)
 {
-	usec_t x = member_time(*(json_t *const *)a, "next_at"), y = member_time(*(json_t *const *)b, "next_at");
+	usec_t x = member_time(*(json_t *const *)a, "next_at"),
+	       y = member_time(*(json_t *const *)b, "next_at");
 
 	/* Jobs without a next slot come last. */
 	if (!x || !y)
@@ -102,7 +103,8 @@ static int compare_next(const void *a, const void *b)
 
 static int compare_name(const void *a, const void *b)
 {
-	const char *x = member_text(*(json_t *const *)a, "name"), *y = member_text(*(json_t *const *)b, "name");
+	const char *x = member_text(*(json_t *const *)a, "name"),
+		   *y = member_text(*(json_t *const *)b, "name");
 
 	if (!x || !y)
 		return (x == NULL) - (y == NULL);
@@ -159,11 +161,12 @@ static bool live_only(const struct args *a)
 }
 
 /* The API path with all filters. */
-static bool jobs_path(const struct ctl *c, const struct args *a, const struct listing *l, struct buf *path,
-	struct err *e)
+static bool jobs_path(const struct ctl *c, const struct args *a, const struct listing *l,
+	struct buf *path, struct err *e)
 {
 	buf_str(path, "/v1/jobs");
-	if (!filter_states(path, a, job_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+	if (!filter_states(path, a, job_state_known, e) ||
+		!filter_time(path, a, "since", c->now, e) ||
 		!filter_time(path, a, "until", c->now, e))
 		return false;
 	if (!filter_tags_check(a, e))
@@ -228,7 +231,8 @@ static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, st
 	if (!read_sort_option(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
 		return false;
 	if (order && args_has(a, "cursor"))
-		return err_set(e, ERR_INVALID, "give either --sort or --cursor, not both: pages are ordered by number");
+		return err_set(e, ERR_INVALID,
+			"give either --sort or --cursor, not both: pages are ordered by number");
 	if (order)
 		l.kept = kept = json_array();
 	if (!jobs_path(c, a, &l, &path, e))

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl log'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
+#include "jobctl/member.h"
 #include "jobctl/render/render.h"
 #include "jobctl/render/run_output.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/words.h"
-#include "jobctl/member.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +26,8 @@ struct log_options {
 	int64_t attempt;  /* 0: the newest */
 };
 
-static bool read_log_options(const struct ctl *c, const struct args *a, struct log_options *w, struct err *e)
+static bool read_log_options(const struct ctl *c, const struct args *a, struct log_options *w,
+	struct err *e)
 {
 	const char *lines = args_last(a, "lines"), *attempt = args_last(a, "attempt");
 
@@ -35,7 +36,8 @@ static bool read_log_options(const struct ctl *c, const struct args *a, struct l
 	if (lines && !text_parse_int(lines, 0, INT64_MAX, &w->lines))
 		return err_set(e, ERR_INVALID, "--lines: '%s' is not a number of lines", lines);
 	if (attempt && !text_parse_int(attempt, 1, INT64_MAX, &w->attempt))
-		return err_set(e, ERR_INVALID, "--attempt: '%s' is not the number of an attempt", attempt);
+		return err_set(e, ERR_INVALID, "--attempt: '%s' is not the number of an attempt",
+			attempt);
 	return true;
 }
 
@@ -66,7 +68,8 @@ static bool newest_started(struct ctl *c, int64_t job, json_t **ret, struct err 
 	return ok;
 }
 
-static bool find_run(struct ctl *c, const struct ref *ref, const struct log_options *w, json_t **ret, struct err *e)
+static bool find_run(struct ctl *c, const struct ref *ref, const struct log_options *w,
+	json_t **ret, struct err *e)
 {
 	json_auto_t *job = NULL;
 	enum job_state state;
@@ -84,21 +87,25 @@ static bool find_run(struct ctl *c, const struct ref *ref, const struct log_opti
 		return false;
 	if (*ret)
 		return true;
-	if (!job_state_parse(member_text(job, "state"), &state) || state >= JOB_FINISHED || w->follow)
-		return err_set(e, ERR_NOT_FOUND, "job '%s' has ended and never ran (jobctl why %s)", ref->text, ref->text);
+	if (!job_state_parse(member_text(job, "state"), &state) || state >= JOB_FINISHED ||
+		w->follow)
+		return err_set(e, ERR_NOT_FOUND, "job '%s' has ended and never ran (jobctl why %s)",
+			ref->text, ref->text);
 	next = member_time(job, "next_at");
 	if (next) {
 		char when[WORDS_MAX];
 
 		if (next < c->now)
-			return err_set(e, ERR_NOT_FOUND, "job '%s' has not run yet; it has been due for %s (jobctl why %s)", ref->text,
-				words_duration(c->now - next, when), ref->text);
+			return err_set(e, ERR_NOT_FOUND,
+				"job '%s' has not run yet; it has been due for %s (jobctl why %s)",
+				ref->text, words_duration(c->now - next, when), ref->text);
 		return err_set(e, ERR_NOT_FOUND,
-			"job '%s' has not run yet; its next run is %s (jobctl log -f %s)", ref->text,
-			words_relative(next, c->now, when), ref->text);
+			"job '%s' has not run yet; its next run is %s (jobctl log -f %s)",
+			ref->text, words_relative(next, c->now, when), ref->text);
 	}
-	return err_set(e, ERR_NOT_FOUND, "job '%s' has not started a run yet; 'jobctl log -f %s' waits for it",
-		ref->text, ref->text);
+	return err_set(e, ERR_NOT_FOUND,
+		"job '%s' has not started a run yet; 'jobctl log -f %s' waits for it", ref->text,
+		ref->text);
 }
 
 /* The offset at which the last 'lines' lines begin. */
@@ -139,9 +146,11 @@ static void say_dropped(struct ctl *c, const struct run_output_range *place, int
 	if (api_run_id(c, place->run, &run, NULL))
 		error = attempt_error(run, place->attempt);
 	if (error && strstr(error, "output could not be written"))
-		ctl_say("(%s of this output were not stored: %s)", words_size(dropped, size), error);
+		ctl_say("(%s of this output were not stored: %s)", words_size(dropped, size),
+			error);
 	else
-		ctl_say("(%s of this output were not stored; --output-limit sets the limit)", words_size(dropped, size));
+		ctl_say("(%s of this output were not stored; --output-limit sets the limit)",
+			words_size(dropped, size));
 }
 
 /* Reports why a run wrote nothing, for example because its command could not be started. */
@@ -160,7 +169,8 @@ static void say_why(struct ctl *c, int64_t id)
 }
 
 /* Shows the last lines. place->from becomes the offset at which following continues. */
-static bool show_tail(struct ctl *c, const struct log_options *w, struct run_output_range *place, struct err *e)
+static bool show_tail(struct ctl *c, const struct log_options *w, struct run_output_range *place,
+	struct err *e)
 {
 	AUTO_DONE(run_output) o = {.raw = w->raw};
 	AUTO_DONE(buf) text = {};
@@ -179,7 +189,8 @@ static bool show_tail(struct ctl *c, const struct log_options *w, struct run_out
 	return true;
 }
 
-static bool show_output(struct ctl *c, const struct log_options *w, const json_t *run, struct err *e)
+static bool show_output(struct ctl *c, const struct log_options *w, const json_t *run,
+	struct err *e)
 {
 	AUTO_DONE(run_output) o = {.raw = w->raw};
 	struct run_output_range place = {.run = member_int(run, "id"), .attempt = w->attempt};
@@ -196,14 +207,18 @@ static bool show_output(struct ctl *c, const struct log_options *w, const json_t
 	return true;
 }
 
-static bool show_followed(struct ctl *c, const struct log_options *w, const json_t *run, struct err *e)
+static bool show_followed(struct ctl *c, const struct log_options *w, const json_t *run,
+	struct err *e)
 {
 	json_auto_t *final = NULL;
-	struct follow_from from = {.run = member_int(run, "id"), .attempt = w->attempt, .raw = w->raw};
+	struct follow_from from = {.run = member_int(run, "id"),
+		.attempt = w->attempt,
+		.raw = w->raw};
 	int64_t tries = member_int(run, "attempt");
 
 	if (w->lines >= 0 && tries > 0) {
-		struct run_output_range place = {.run = from.run, .attempt = w->attempt ? w->attempt : tries};
+		struct run_output_range place = {.run = from.run,
+			.attempt = w->attempt ? w->attempt : tries};
 
 		if (!show_tail(c, w, &place, e))
 			return false;

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl next' and 'jobctl explain'. */
-#include "base/duration.h"
-#include "base/rfc3339.h"
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/buf.h"
+#include "base/duration.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "base/tzfile.h"
 #include "core/time/zone_cache.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/moment.h"
-#include "jobctl/render/render.h"
-#include "jobctl/spec/preview.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/render/dry_run.h"
-#include "jobctl/spec/when_args.h"
-#include "jobctl/render/words.h"
 #include "jobctl/local_zone.h"
 #include "jobctl/member.h"
+#include "jobctl/moment.h"
+#include "jobctl/render/dry_run.h"
+#include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
+#include "jobctl/spec/preview.h"
+#include "jobctl/spec/when_args.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define COUNT_DEFAULT 10
 
-static bool read_word(const char *flag, const char *text, const char *const *names, size_t n, int *ret,
-	struct err *e)
+static bool read_word(const char *flag, const char *text, const char *const *names, size_t n,
+	int *ret, struct err *e)
 {
 	AUTO_DONE(buf) list = {};
 
@@ -67,7 +67,8 @@ static bool read_common(const struct ctl *c, const struct args *a, struct previe
 	p->tz = tz ? xstrdup(tz) : local_zone();
 	p->id = xstrdup(id);
 	p->from = c->now;
-	if (from && !moment_parse(from, &(struct moment_how){.now = c->now, .tz = p->tz}, &p->from, e))
+	if (from &&
+		!moment_parse(from, &(struct moment_how){.now = c->now, .tz = p->tz}, &p->from, e))
 		return err_wrap(e, "--from");
 	return read_policies(a, p, e) && when_args_read(a, &p->schedules, e);
 }
@@ -85,7 +86,9 @@ static void read_schedule_words(char *const *words, size_t n, struct preview *p)
 /* The word contains a character that job names cannot have. */
 static bool cannot_be_job_name(const char *word)
 {
-	return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-#")] != '\0';
+	return word[strspn(word,
+		       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-#")] !=
+	       '\0';
 }
 
 static void swap_text(char **a, char **b)
@@ -97,7 +100,8 @@ static void swap_text(char **a, char **b)
 }
 
 /* Reads the schedule of a job from the daemon. Options override it. */
-static bool read_schedule_of_job(struct ctl *c, const char *word, const struct args *a, struct preview *p, struct err *e)
+static bool read_schedule_of_job(struct ctl *c, const char *word, const struct args *a,
+	struct preview *p, struct err *e)
 {
 	AUTO_DONE(preview) typed = *p;
 	json_auto_t *job = NULL;
@@ -107,7 +111,8 @@ static bool read_schedule_of_job(struct ctl *c, const char *word, const struct a
 	if (!ref_parse(word, &ref, e) || !api_job(c, &ref, &job, e) || !preview_of_job(job, p, e))
 		return false;
 	if (text_equal(member_text(job, "state"), "paused"))
-		ctl_say("job %s is paused; its slots are skipped until 'jobctl resume %s'", word, word);
+		ctl_say("job %s is paused; its slots are skipped until 'jobctl resume %s'", word,
+			word);
 	if (args_has(a, "tz"))
 		swap_text(&p->tz, &typed.tz);
 	if (args_has(a, "id"))
@@ -127,13 +132,16 @@ static bool read_next(struct ctl *c, const struct args *a, struct preview *p, st
 
 	p->count = COUNT_DEFAULT;
 	if (count && !text_parse_int(count, 1, PREVIEW_MAX, &p->count))
-		return err_set(e, ERR_INVALID, "--count: '%s' is not a number from 1 to %d", count, PREVIEW_MAX);
+		return err_set(e, ERR_INVALID, "--count: '%s' is not a number from 1 to %d", count,
+			PREVIEW_MAX);
 	if (!read_common(c, a, p, e))
 		return false;
 	if (n && p->schedules.n)
-		return err_set(e, ERR_INVALID, "give either a schedule option or '%s', not both", words[0]);
+		return err_set(e, ERR_INVALID, "give either a schedule option or '%s', not both",
+			words[0]);
 	if (!n && !p->schedules.n)
-		return err_set(e, ERR_INVALID, "give a job, or a schedule after '--'; see 'jobctl help next'");
+		return err_set(e, ERR_INVALID,
+			"give a job, or a schedule after '--'; see 'jobctl help next'");
 	if (n && (args_dashed(a) || n > 1 || cannot_be_job_name(words[0])))
 		read_schedule_words(words, n, p);
 	else if (n)
@@ -237,8 +245,9 @@ static int show_rows(const struct ctl *c, const struct listing *l, const struct 
 		json_auto_t *row = NULL;
 
 		preview_local(l->v[i], l->zone, &local);
-		row = json_pack("{s:s, s:s, s:I}", "at", rfc3339_format(l->v[i], text), "local", local.data,
-			"clock_change", (json_int_t)preview_clock_change(l->v[i], l->zone));
+		row = json_pack("{s:s, s:s, s:I}", "at", rfc3339_format(l->v[i], text), "local",
+			local.data, "clock_change",
+			(json_int_t)preview_clock_change(l->v[i], l->zone));
 		rows_add(&rows, row);
 	}
 	rows_end(&rows);
@@ -291,7 +300,8 @@ int verb_next(struct ctl *c, const struct args *a)
 		say_none(zones, &p);
 	if (c->format == FORMAT_TABLE && c->terminal)
 		return l.n ? show_rows(c, &l, &person_kind) : EXIT_SUCCESS;
-	return c->format == FORMAT_TABLE || c->format == FORMAT_NAME ? show_plain(&l) : show_rows(c, &l, &kind);
+	return c->format == FORMAT_TABLE || c->format == FORMAT_NAME ? show_plain(&l)
+								     : show_rows(c, &l, &kind);
 }
 
 /* ---- explain ---- */
@@ -315,8 +325,8 @@ static int show_explained(const struct ctl *c, const struct schedule_set *set)
 	if (render_wants_json(c)) {
 		for (size_t i = 0; i < texts.n; i++)
 			json_array_append_new(canonical, json_string(texts.v[i]));
-		all = json_pack("{s:s, s:O, s:O}", "explanation", words.data, "canonical", canonical, "findings",
-			findings);
+		all = json_pack("{s:s, s:O, s:O}", "explanation", words.data, "canonical",
+			canonical, "findings", findings);
 		return render_object(c, all);
 	}
 	dry_run_say_findings(findings);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl nodes' and 'jobctl node'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements the verbs for nodes. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "jobctl/render/cells.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/member.h"
+#include "jobctl/render/cells.h"
+#include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -70,7 +70,8 @@ static void cell_whether_drained(const json_t *row, const char *key, struct buf 
 	const char *state = member_text(row, key);
 
 	cell_text(row, key, out);
-	if (state && strcmp(state, "draining") != 0 && json_is_true(json_object_get(row, "drained")))
+	if (state && strcmp(state, "draining") != 0 &&
+		json_is_true(json_object_get(row, "drained")))
 		buf_str(out, ", drained");
 }
 
@@ -134,7 +135,8 @@ int verb_nodes(struct ctl *c, const struct args *a)
 	return EXIT_SUCCESS;
 }
 
-static int send_node_command(struct ctl *c, const struct args *a, const char *order, const char *done, const char *same)
+static int send_node_command(struct ctl *c, const struct args *a, const char *order,
+	const char *done, const char *same)
 {
 	json_auto_t *answer = NULL;
 	AUTO_TEXT path = NULL;
@@ -142,8 +144,10 @@ static int send_node_command(struct ctl *c, const struct args *a, const char *or
 	char *const *words;
 
 	args_operands(a, &words);
-	if (strspn(words[0], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(words[0])) {
-		err_set(&e, ERR_INVALID, "'%.128s' is not the name of a node; see 'jobctl nodes'", words[0]);
+	if (strspn(words[0], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+		strlen(words[0])) {
+		err_set(&e, ERR_INVALID, "'%.128s' is not the name of a node; see 'jobctl nodes'",
+			words[0]);
 		return ctl_fail(&e);
 	}
 	path = xprintf("/v1/nodes/%s/%s", words[0], order);
@@ -151,14 +155,18 @@ static int send_node_command(struct ctl *c, const struct args *a, const char *or
 		return ctl_fail(&e);
 	if (render_wants_json(c))
 		return render_object(c, answer);
-	ctl_say("node '%s' %s%s", words[0], json_is_true(json_object_get(answer, "changed")) ? done : same,
-		strcmp(order, "drain") == 0 && member_int(answer, "others") == 0 ? "; no other node starts runs either" : "");
+	ctl_say("node '%s' %s%s", words[0],
+		json_is_true(json_object_get(answer, "changed")) ? done : same,
+		strcmp(order, "drain") == 0 && member_int(answer, "others") == 0
+			? "; no other node starts runs either"
+			: "");
 	return EXIT_SUCCESS;
 }
 
 int verb_node_drain(struct ctl *c, const struct args *a)
 {
-	return send_node_command(c, a, "drain", "starts no new runs; running ones continue", "was already drained");
+	return send_node_command(c, a, "drain", "starts no new runs; running ones continue",
+		"was already drained");
 }
 
 int verb_node_undrain(struct ctl *c, const struct args *a)
@@ -168,5 +176,7 @@ int verb_node_undrain(struct ctl *c, const struct args *a)
 
 int verb_node_resign(struct ctl *c, const struct args *a)
 {
-	return send_node_command(c, a, "resign", "hands over the lead at its next lease renewal: see 'jobctl nodes'", "is not the leader");
+	return send_node_command(c, a, "resign",
+		"hands over the lead at its next lease renewal: see 'jobctl nodes'",
+		"is not the leader");
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl notices': list and test. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements the verbs of 'jobctl notices'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "jobctl/render/cells.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/ref.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/render/words.h"
 #include "jobctl/member.h"
+#include "jobctl/ref.h"
+#include "jobctl/render/cells.h"
 #include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -120,8 +120,12 @@ int verb_notices_list(struct ctl *c, const struct args *a)
 
 /* ---- test ---- */
 
-/* Reads the newest notices of the job; counts test notices from number 'first' that are still waiting. */
-static bool poll_test_notices(struct ctl *c, const char *path, int64_t first, json_t **ret, size_t *ret_waiting, struct err *e)
+/*
+ * Reads the newest notices of the job; counts test notices from number 'first' that are still
+ * waiting.
+ */
+static bool poll_test_notices(struct ctl *c, const char *path, int64_t first, json_t **ret,
+	size_t *ret_waiting, struct err *e)
 {
 	const json_t *row;
 	size_t i;

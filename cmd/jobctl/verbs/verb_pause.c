@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl pause', 'resume', 'freeze' and 'thaw'. */
-#include "base/rfc3339.h"
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements the verbs for pauses: pause, resume, freeze, thaw. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/each.h"
-#include "jobctl/render/render.h"
-#include "jobctl/render/pauses.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/render/words.h"
 #include "jobctl/member.h"
+#include "jobctl/render/pauses.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/words.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ static bool set_reason(const struct args *a, json_t *body, struct err *e)
 }
 
 /* Copies --until and --reason into the body of the request. */
-static bool set_until_and_reason(const struct ctl *c, const struct args *a, json_t *body, struct err *e)
+static bool set_until_and_reason(const struct ctl *c, const struct args *a, json_t *body,
+	struct err *e)
 {
 	const char *until = args_last(a, "until");
 	char text[RFC3339_MAX];
@@ -49,8 +50,8 @@ static void put_released(const json_t *answer, struct buf *line)
 	int64_t n = member_int(answer, "released");
 
 	if (n > 0)
-		buf_printf(line, "; %" PRId64 " run%s that %s held back can start now", n, n == 1 ? "" : "s",
-			n == 1 ? "was" : "were");
+		buf_printf(line, "; %" PRId64 " run%s that %s held back can start now", n,
+			n == 1 ? "" : "s", n == 1 ? "was" : "were");
 }
 
 static void say_paused(const struct ctl *c, const json_t *answer)
@@ -67,7 +68,8 @@ static void say_paused(const struct ctl *c, const json_t *answer)
 		AUTO_DONE(buf) ref = {};
 
 		ref_of_run(run, &ref);
-		buf_printf(&line, "; run %s is still running (jobctl cancel %s)", ref.data, ref.data);
+		buf_printf(&line, "; run %s is still running (jobctl cancel %s)", ref.data,
+			ref.data);
 	}
 	ctl_say("%s", line.data);
 }
@@ -77,12 +79,14 @@ static void say_resumed(const struct ctl *c, const json_t *answer)
 	const json_t *job = json_object_get(answer, "job");
 	AUTO_DONE(buf) line = {};
 
-	buf_str(&line, json_is_true(json_object_get(answer, "was_paused")) ? "resumed job " : "nothing to do: job ");
+	buf_str(&line, json_is_true(json_object_get(answer, "was_paused")) ? "resumed job "
+									   : "nothing to do: job ");
 	ref_job_words(job, &line);
 	if (!json_is_true(json_object_get(answer, "was_paused")))
 		buf_str(&line, " was not paused");
 	else if (text_equal(member_text(job, "state"), "finished"))
-		buf_printf(&line, "; its schedule has no more slots ('jobctl run %" PRId64 "' runs it again)",
+		buf_printf(&line,
+			"; its schedule has no more slots ('jobctl run %" PRId64 "' runs it again)",
 			member_int(job, "id"));
 	put_released(answer, &line);
 	if (json_is_object(json_object_get(job, "next_pause"))) {
@@ -97,15 +101,17 @@ struct pause_request {
 	const json_t *body;
 };
 
-static bool pause_or_resume_job(struct ctl *c, const struct ref *ref, void *arg, json_t **ret, struct err *e)
+static bool pause_or_resume_job(struct ctl *c, const struct ref *ref, void *arg, json_t **ret,
+	struct err *e)
 {
 	const struct pause_request *o = arg;
 	json_auto_t *job = NULL;
 	AUTO_TEXT path = NULL;
 
 	if (ref->run)
-		return err_set(e, ERR_INVALID, "'%s' is a run, and only jobs can be paused; 'jobctl cancel %s' ends the run", ref->text,
-			ref->text);
+		return err_set(e, ERR_INVALID,
+			"'%s' is a run, and only jobs can be paused; 'jobctl cancel %s' ends the run",
+			ref->text, ref->text);
 	if (!api_job(c, ref, &job, e))
 		return false;
 	path = xprintf("/v1/jobs/%" PRId64 "/%s", member_int(job, "id"), o->what);
@@ -123,7 +129,8 @@ static bool pause_or_resume_job(struct ctl *c, const struct ref *ref, void *arg,
 /* ---- scopes ---- */
 
 /* The scope given by options; *ret_scope NULL: none. */
-static bool read_scope(const struct args *a, const char **ret_scope, const char **ret_key, struct err *e)
+static bool read_scope(const struct args *a, const char **ret_scope, const char **ret_key,
+	struct err *e)
 {
 	static const char *const scopes[] = {"all", "queue", "tag"};
 	const char *found = NULL;
@@ -132,7 +139,8 @@ static bool read_scope(const struct args *a, const char **ret_scope, const char 
 		if (!args_has(a, scopes[i]))
 			continue;
 		if (found)
-			return err_set(e, ERR_INVALID, "give either --%s or --%s, not both", found, scopes[i]);
+			return err_set(e, ERR_INVALID, "give either --%s or --%s, not both", found,
+				scopes[i]);
 		if (args_count(a, scopes[i]) > 1)
 			return err_set(e, ERR_INVALID, "--%s can be given only once", scopes[i]);
 		found = scopes[i];
@@ -142,7 +150,8 @@ static bool read_scope(const struct args *a, const char **ret_scope, const char 
 	return true;
 }
 
-static int show_scope_result(struct ctl *c, const json_t *answer, const char *over, const char *was_not)
+static int show_scope_result(struct ctl *c, const json_t *answer, const char *over,
+	const char *was_not)
 {
 	AUTO_DONE(buf) line = {};
 
@@ -162,8 +171,8 @@ static int show_scope_result(struct ctl *c, const json_t *answer, const char *ov
 	return EXIT_SUCCESS;
 }
 
-static int pause_or_resume_scope(struct ctl *c, const struct args *a, const char *what, const char *scope, const char *key,
-	json_t *body)
+static int pause_or_resume_scope(struct ctl *c, const struct args *a, const char *what,
+	const char *scope, const char *key, json_t *body)
 {
 	AUTO_TEXT path = xprintf("/v1/%s", what);
 	usec_t until = member_time(body, "until");
@@ -183,7 +192,8 @@ static int pause_or_resume_scope(struct ctl *c, const struct args *a, const char
 		json_object_set_new(body, "owner", json_string(args_last(a, "owner")));
 	if (!api_call(c, "POST", path, body, &answer, &e))
 		return ctl_fail(&e);
-	return show_scope_result(c, answer, over.data, "nothing to do: there is no such pause (jobctl status)");
+	return show_scope_result(c, answer, over.data,
+		"nothing to do: there is no such pause (jobctl status)");
 }
 
 static int pause_or_resume(struct ctl *c, const struct args *a, const char *what)
@@ -197,13 +207,15 @@ static int pause_or_resume(struct ctl *c, const struct args *a, const char *what
 	if (!read_scope(a, &scope, &key, &e))
 		return ctl_fail(&e);
 	if ((n > 0) == (scope != NULL)) {
-		err_set(&e, ERR_INVALID, n ? "give either jobs or one of --all, --tag, --queue and --owner, not both" :
-			"give a job, or one of --all, --tag, --queue and --owner");
+		err_set(&e, ERR_INVALID,
+			n ? "give either jobs or one of --all, --tag, --queue and --owner, not both"
+			  : "give a job, or one of --all, --tag, --queue and --owner");
 		return ctl_fail(&e);
 	}
 	if (!set_until_and_reason(c, a, body, &e))
 		return ctl_fail(&e);
-	return scope ? pause_or_resume_scope(c, a, what, scope, key, body) : each_operand(c, a, pause_or_resume_job, &(struct pause_request){what, body});
+	return scope ? pause_or_resume_scope(c, a, what, scope, key, body)
+		     : each_operand(c, a, pause_or_resume_job, &(struct pause_request){what, body});
 }
 
 int verb_pause(struct ctl *c, const struct args *a)
@@ -224,7 +236,8 @@ int verb_freeze(struct ctl *c, const struct args *a)
 	struct err e = {};
 
 	if (args_count(a, "except") > 1)
-		err_set(&e, ERR_INVALID, "--except can be given only once; give the jobs that may run a common tag");
+		err_set(&e, ERR_INVALID,
+			"--except can be given only once; give the jobs that may run a common tag");
 	if (e.kind || !set_until_and_reason(c, a, body, &e))
 		return ctl_fail(&e);
 	if (args_last(a, "except"))
@@ -241,5 +254,6 @@ int verb_thaw(struct ctl *c, const struct args *a)
 
 	if (!set_reason(a, body, &e) || !api_call(c, "POST", "/v1/thaw", body, &answer, &e))
 		return ctl_fail(&e);
-	return show_scope_result(c, answer, "the freeze has ended", "nothing to do: there is no freeze");
+	return show_scope_result(c, answer, "the freeze has ended",
+		"nothing to do: there is no freeze");
 }

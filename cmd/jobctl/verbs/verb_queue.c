@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl queue' and 'jobctl limit'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements the verbs for limits: those of 'jobctl queue', 'jobctl limit'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/policy.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/member.h"
+#include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -122,8 +122,8 @@ int verb_limit_list(struct ctl *c, const struct args *a)
 /* ---- add, set ---- */
 
 /* "none" removes a limit. */
-static bool read_count_option(const struct args *a, const char *option, const char *member, int64_t max, bool none, json_t *body,
-	struct err *e)
+static bool read_count_option(const struct args *a, const char *option, const char *member,
+	int64_t max, bool none, json_t *body, struct err *e)
 {
 	const char *text = args_last(a, option);
 	int64_t n;
@@ -135,8 +135,8 @@ static bool read_count_option(const struct args *a, const char *option, const ch
 	else if (text_parse_int(text, 1, max, &n))
 		json_object_set_new(body, member, json_integer(n));
 	else
-		return err_set(e, ERR_INVALID, "--%s: '%s' is not a number from 1 to %" PRId64 "%s", option, text, max,
-			none ? " or 'none'" : "");
+		return err_set(e, ERR_INVALID, "--%s: '%s' is not a number from 1 to %" PRId64 "%s",
+			option, text, max, none ? " or 'none'" : "");
 	return true;
 }
 
@@ -158,7 +158,8 @@ static bool read_rate(const struct args *a, json_t *body, struct err *e)
 
 static bool check_limit_name(const struct kind *kind, const char *name, struct err *e)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
 	if (kind == &queues)
 		return job_name_check(name, e);
@@ -182,7 +183,8 @@ static void put_limit_words(const json_t *o, struct buf *line)
 }
 
 /* 'how': the query that requires a new or an existing object; "": either. */
-static int send_limits(struct ctl *c, const struct args *a, const struct kind *kind, const char *how, const char *done)
+static int send_limits(struct ctl *c, const struct args *a, const struct kind *kind,
+	const char *how, const char *done)
 {
 	json_auto_t *body = json_object(), *answer = NULL;
 	AUTO_DONE(buf) line = {};
@@ -191,12 +193,15 @@ static int send_limits(struct ctl *c, const struct args *a, const struct kind *k
 	char *const *words;
 
 	args_operands(a, &words);
-	if (!check_limit_name(kind, words[0], &e) || !read_count_option(a, "running", "max_running", 100000, true, body, &e) ||
-	    (kind == &queues && !read_count_option(a, "weight", "weight", 10000, false, body, &e)) || !read_rate(a, body, &e))
+	if (!check_limit_name(kind, words[0], &e) ||
+		!read_count_option(a, "running", "max_running", 100000, true, body, &e) ||
+		(kind == &queues &&
+			!read_count_option(a, "weight", "weight", 10000, false, body, &e)) ||
+		!read_rate(a, body, &e))
 		return ctl_fail(&e);
 	if (json_object_size(body) == 0 && strcmp(done, "added") != 0) {
-		ctl_say("jobctl: nothing to change; give %s", kind == &queues ? "--running, --weight or --rate"
-									       : "--running or --rate");
+		ctl_say("jobctl: nothing to change; give %s",
+			kind == &queues ? "--running, --weight or --rate" : "--running or --rate");
 		return EXIT_USAGE;
 	}
 	path = xprintf("%s/%s%s", kind->path, words[0], how);
@@ -242,11 +247,14 @@ static int remove_limits(struct ctl *c, const struct args *a, const struct kind 
 		struct err e = {};
 		int failed;
 
-		if (check_limit_name(kind, words[i], &e) && api_call(c, "DELETE", path, NULL, &answer, &e)) {
+		if (check_limit_name(kind, words[i], &e) &&
+			api_call(c, "DELETE", path, NULL, &answer, &e)) {
 			if (render_wants_json(c))
 				render_object(c, answer);
 			else
-				ctl_say(kind == &queues ? "removed queue '%s'" : "removed the limits of '%s'", words[i]);
+				ctl_say(kind == &queues ? "removed queue '%s'"
+							: "removed the limits of '%s'",
+					words[i]);
 			continue;
 		}
 		failed = ctl_fail(&e);

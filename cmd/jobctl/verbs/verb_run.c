@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl run'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/member.h"
-#include "jobctl/render/rows.h"
 #include "jobctl/render/columns.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -35,7 +35,8 @@ static bool set_run_params(const struct args *a, json_t *body, struct err *e)
 		if (json_object_get(params, name))
 			return err_set(e, ERR_INVALID, "--param: '%s' is given twice", name);
 		if (json_object_set_new(params, name, json_string(eq + 1)) < 0)
-			return err_set(e, ERR_INVALID, "--param: the value of '%s' must be UTF-8", name);
+			return err_set(e, ERR_INVALID, "--param: the value of '%s' must be UTF-8",
+				name);
 	}
 	return true;
 }
@@ -78,7 +79,10 @@ static int show_run(const struct ctl *c, const json_t *run, bool quiet)
 	}
 	if (c->format != FORMAT_NAME)
 		ctl_say("run %s is queued (jobctl log -f %s)", ref.data, ref.data);
-	/* On a terminal the message is enough. A script reads the name, unless it follows the output. */
+	/*
+	 * On a terminal the message is enough. A script reads the name, unless it follows the
+	 * output.
+	 */
 	if (c->format != FORMAT_NAME && (c->terminal || quiet))
 		return EXIT_SUCCESS;
 	buf_char(&ref, '\n');
@@ -95,14 +99,17 @@ int verb_run(struct ctl *c, const struct args *a)
 
 	if (!request_run(c, a, &run, &e)) {
 		if (e.kind == ERR_UNCERTAIN)
-			err_set(&e, e.kind, "%s; the run may or may not have been queued: check with 'jobctl runs'", e.msg);
+			err_set(&e, e.kind,
+				"%s; the run may or may not have been queued: check with 'jobctl runs'",
+				e.msg);
 		return ctl_fail(&e);
 	}
 	code = show_run(c, run, follow);
 	if (code || (!follow && !args_has(a, "wait")))
 		return code;
 	from.run = member_int(run, "id");
-	if (!(follow ? follow_output(c, &from, &final, &e) : follow_wait(c, from.run, -1, &final, &e)))
+	if (!(follow ? follow_output(c, &from, &final, &e)
+		     : follow_wait(c, from.run, -1, &final, &e)))
 		return ctl_fail(&e);
 	follow_say(final, !follow);
 	return follow_exit(final, args_has(a, "propagate"));

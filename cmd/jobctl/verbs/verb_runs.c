@@ -24,7 +24,8 @@ static bool run_state_known(const char *name)
 
 static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *path, struct err *e)
 {
-	if (!filter_states(path, a, run_state_known, e) || !filter_time(path, a, "since", c->now, e) ||
+	if (!filter_states(path, a, run_state_known, e) ||
+		!filter_time(path, a, "since", c->now, e) ||
 		!filter_time(path, a, "until", c->now, e))
 		return false;
 	if (args_count(a, "tag") > 1)
@@ -56,12 +57,16 @@ static void on_run_page(void *arg)
 }
 
 /* Lists runs of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs. */
-static bool list_runs(struct ctl *c, const struct args *a, const char *jobs, struct rows *rows, size_t limit,
-	struct err *e)
+static bool list_runs_of_jobs(struct ctl *c, const struct args *a, const char *jobs,
+	struct rows *rows, size_t limit, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
-	struct pages pages = {.member = "runs", .row = on_run, .page = on_run_page, .arg = rows, .limit = limit};
+	struct pages pages = {.member = "runs",
+		.row = on_run,
+		.page = on_run_page,
+		.arg = rows,
+		.limit = limit};
 	bool ok;
 
 	buf_str(&path, "/v1/runs");
@@ -78,8 +83,8 @@ static bool list_runs(struct ctl *c, const struct args *a, const char *jobs, str
 }
 
 /* Shows a run on the first page; adds the number of a job to 'jobs'. */
-static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct rows *rows, struct buf *jobs,
-	struct err *e)
+static bool runs_operand(struct ctl *c, const struct args *a, const char *text, struct rows *rows,
+	struct buf *jobs, struct err *e)
 {
 	json_auto_t *o = NULL;
 	struct ref ref;
@@ -108,7 +113,7 @@ int verb_runs(struct ctl *c, const struct args *a)
 	for (size_t i = 0; ok && i < n; i++)
 		ok = runs_operand(c, a, words[i], &rows, &jobs, &e);
 	if (ok && (n == 0 || jobs.len))
-		ok = list_runs(c, a, jobs.data, &rows, limit, &e);
+		ok = list_runs_of_jobs(c, a, jobs.data, &rows, limit, &e);
 	count = rows.count;
 	rows_end(&rows);
 	if (!ok)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl set' and 'jobctl undo'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "jobctl/verbs/change.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/spec/spec_patch.h"
+#include "jobctl/member.h"
 #include "jobctl/render/dry_run.h"
 #include "jobctl/render/words.h"
-#include "jobctl/member.h"
+#include "jobctl/spec/spec_patch.h"
+#include "jobctl/verbs/change.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -34,10 +34,13 @@ int verb_set(struct ctl *c, const struct args *a)
 
 	c->job_typed = words[0];
 	c->yes = args_has(a, "yes");
-	if (args_has(a, "revision") && !text_parse_int(args_last(a, "revision"), 1, INT64_MAX, &revision))
-		err_set(&e, ERR_INVALID, "--revision: '%s' is not the number of a revision", args_last(a, "revision"));
-	if (e.kind || !spec_patch_from_words(words + 1, n - 1, &patch, &e) || !find_changed_job(c, words[0], &job, &e) ||
-	    !change_send(c, job, patch, revision, dry_run, &answer, &e))
+	if (args_has(a, "revision") &&
+		!text_parse_int(args_last(a, "revision"), 1, INT64_MAX, &revision))
+		err_set(&e, ERR_INVALID, "--revision: '%s' is not the number of a revision",
+			args_last(a, "revision"));
+	if (e.kind || !spec_patch_from_words(words + 1, n - 1, &patch, &e) ||
+		!find_changed_job(c, words[0], &job, &e) ||
+		!change_send(c, job, patch, revision, dry_run, &answer, &e))
 		return ctl_fail(&e);
 	return change_show(c, answer, dry_run);
 }
@@ -52,7 +55,8 @@ int verb_undo(struct ctl *c, const struct args *a)
 
 	args_operands(a, &words);
 	if (args_has(a, "to") && !text_parse_int(args_last(a, "to"), 1, INT64_MAX, &to))
-		err_set(&e, ERR_INVALID, "--to: '%s' is not the number of a revision", args_last(a, "to"));
+		err_set(&e, ERR_INVALID, "--to: '%s' is not the number of a revision",
+			args_last(a, "to"));
 	if (to)
 		json_object_set_new(body, "to", json_integer(to));
 	if (e.kind || !find_changed_job(c, words[0], &job, &e))

@@ -49,7 +49,8 @@ static void put_time_line(struct buf *out, const struct ctl *c, const json_t *o,
 	if (!t)
 		return;
 	if (c->terminal)
-		buf_printf(out, "%-*s%s (%s)\n", LABEL, label, words_instant(t, instant), words_relative(t, c->now, words));
+		buf_printf(out, "%-*s%s (%s)\n", LABEL, label, words_instant(t, instant),
+			words_relative(t, c->now, words));
 	else
 		buf_printf(out, "%-*s%s\n", LABEL, label, words_instant(t, instant));
 }
@@ -109,7 +110,8 @@ static void put_number_line(struct buf *out, const struct job_field *f, int64_t 
 	put_labelled(out, f->flag ? f->flag : f->name, text);
 }
 
-static void put_pair_lines(struct buf *out, const struct job_field *f, const struct strv *pairs, bool reveal)
+static void put_pair_lines(struct buf *out, const struct job_field *f, const struct strv *pairs,
+	bool reveal)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		bool open = reveal || f->offset != offsetof(struct job_spec, env);
@@ -144,7 +146,8 @@ static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 			break;
 		case FIELD_BLOB:
 			if (((const struct blob *)at)->data)
-				put_labelled(out, f->name, words_size((int64_t)((const struct blob *)at)->len, size));
+				put_labelled(out, f->name,
+					words_size((int64_t)((const struct blob *)at)->len, size));
 			break;
 		default:
 			put_number_line(out, f, *(const int64_t *)at);
@@ -152,8 +155,11 @@ static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 	}
 }
 
-/* The next slot in the user's time zone, and in the zone of the job if it shows another time there. */
-static void put_next_line(struct buf *out, const struct ctl *c, usec_t next, const struct zone *z /* NULL: unknown */)
+/*
+ * The next slot in the user's time zone, and in the zone of the job if it shows another time there.
+ */
+static void put_next_line(struct buf *out, const struct ctl *c, usec_t next,
+	const struct zone *z /* NULL: unknown */)
 {
 	char instant[WORDS_MAX], relative[WORDS_MAX];
 	AUTO_DONE(buf) there = {};
@@ -180,7 +186,8 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 	bool known = preview_of_job(job, &p, NULL) && preview_open(zones, &p, &z, &set, NULL);
 
 	/* a single time needs no explanation */
-	if (known && schedule_set_kind(set) != SCHEDULE_NOW && schedule_set_kind(set) != SCHEDULE_ONCE) {
+	if (known && schedule_set_kind(set) != SCHEDULE_NOW &&
+		schedule_set_kind(set) != SCHEDULE_ONCE) {
 		schedule_set_explain(set, &words);
 		put_labelled(out, "meaning", words.data);
 	}
@@ -190,8 +197,8 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 		put_next_line(out, c, next, known ? z : NULL);
 }
 
-static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *job, const struct job_spec *s,
-	bool reveal)
+static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *job,
+	const struct job_spec *s, bool reveal)
 {
 	AUTO_DONE(buf) words = {};
 	AUTO_DONE(buf) schedule = {};
@@ -200,7 +207,8 @@ static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *jo
 	put_labelled(out, "job", words.data);
 	buf_clear(&words);
 	put_labelled(out, "owner", member_text(job, "owner"));
-	put_state(out, c, job, json_is_object(json_object_get(job, "pause")) ? NULL : member_text(job, "reason"));
+	put_state(out, c, job,
+		json_is_object(json_object_get(job, "pause")) ? NULL : member_text(job, "reason"));
 	if (json_is_object(json_object_get(job, "pause"))) {
 		pause_describe(c, json_object_get(job, "pause"), &words);
 		put_labelled(out, "pause", words.data);
@@ -222,7 +230,8 @@ static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *jo
 	put_time_line(out, c, job, "created", "created_at");
 	if (member_int(job, "revision") > 1) {
 		put_time_line(out, c, job, "updated", "updated_at");
-		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(job, "revision"));
+		buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision",
+			member_int(job, "revision"));
 	}
 }
 
@@ -270,7 +279,8 @@ static void put_attempt(struct buf *out, const json_t *a)
 	put_io(&line, a);
 	buf_printf(&line, ", output %s", words_size(member_int(a, "output_bytes"), words));
 	if (member_int(a, "output_dropped"))
-		buf_printf(&line, " (%s not stored)", words_size(member_int(a, "output_dropped"), words));
+		buf_printf(&line, " (%s not stored)",
+			words_size(member_int(a, "output_dropped"), words));
 	if (error)
 		buf_printf(&line, ": %s", error);
 	put_labelled(out, label, line.data);
@@ -280,13 +290,15 @@ static void put_attempt(struct buf *out, const json_t *a)
 static void put_definition(struct buf *out, const json_t *definition)
 {
 	AUTO_DONE(buf) words = {};
-	bool script = json_object_get(definition, "script") || json_object_get(definition, "script_b64");
+	bool script =
+		json_object_get(definition, "script") || json_object_get(definition, "script_b64");
 
 	words_command(definition, &words);
 	put_labelled(out, script ? "script" : "command", words.data);
 }
 
-static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *run, const json_t *definition /* NULL: unknown */)
+static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *run,
+	const json_t *definition /* NULL: unknown */)
 {
 	AUTO_DONE(buf) words = {};
 	const json_t *attempt;
@@ -322,7 +334,8 @@ static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *ru
 /* The newest notice that could not be sent. */
 static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
 {
-	AUTO_TEXT path = xprintf("/v1/notices?state=failed&limit=1&job=%" PRId64, member_int(job, "id"));
+	AUTO_TEXT path =
+		xprintf("/v1/notices?state=failed&limit=1&job=%" PRId64, member_int(job, "id"));
 	json_auto_t *answer = NULL;
 	const json_t *n;
 	AUTO_TEXT line = NULL;
@@ -332,7 +345,8 @@ static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
 	n = json_array_get(json_object_get(answer, "notices"), 0);
 	if (!n)
 		return;
-	line = xprintf("'%s' could not be sent to %s: %s", member_text(n, "kind"), member_text(n, "channel"),
+	line = xprintf("'%s' could not be sent to %s: %s", member_text(n, "kind"),
+		member_text(n, "channel"),
 		member_text(n, "error") ? member_text(n, "error") : "no reason given");
 	put_labelled(out, "notice", line);
 }
@@ -384,12 +398,13 @@ static int show_data(const struct ctl *c, const json_t *o, const struct row_kind
 /* The definition of the run's revision; NULL: it is no longer stored. */
 static const json_t *revision_of(struct ctl *c, const json_t *run, json_t **answer)
 {
-	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "/revisions?revision=%" PRId64, member_int(run, "job"),
-		member_int(run, "revision"));
+	AUTO_TEXT path = xprintf("/v1/jobs/%" PRId64 "/revisions?revision=%" PRId64,
+		member_int(run, "job"), member_int(run, "revision"));
 
 	if (!api_call(c, "GET", path, NULL, answer, NULL))
 		return NULL;
-	return json_object_get(json_array_get(json_object_get(*answer, "revisions"), 0), "definition");
+	return json_object_get(json_array_get(json_object_get(*answer, "revisions"), 0),
+		"definition");
 }
 
 int verb_show(struct ctl *c, const struct args *a)
@@ -406,7 +421,8 @@ int verb_show(struct ctl *c, const struct args *a)
 	if (views > 1)
 		err_set(&e, ERR_INVALID, "give only one of --env, --sandbox and --as-command");
 	else if (about_job && !render_is_text(c))
-		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s", render_format_name(c->format));
+		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s",
+			render_format_name(c->format));
 	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
 		(ref.run && !api_run(c, &ref, &run, &e)) ||
 		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))

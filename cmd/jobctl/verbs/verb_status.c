@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl status', 'jobctl version' and jobctl without arguments. */
-#include "jobctl/api.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/run.h"
+#include "jobctl/api.h"
 #include "jobctl/ctl.h"
-#include "jobctl/render/render.h"
-#include "jobctl/render/pauses.h"
-#include "jobctl/verbs/verbs.h"
-#include "jobctl/render/words.h"
 #include "jobctl/member.h"
+#include "jobctl/render/pauses.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/words.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -32,7 +32,8 @@ static const char *run_state_at(int state)
 }
 
 /* Counts by state, without zeros: "3 active, 1 finished". */
-static void put_counts(struct buf *out, const char *label, const json_t *counts, state_name_fn *name_at)
+static void put_counts(struct buf *out, const char *label, const json_t *counts,
+	state_name_fn *name_at)
 {
 	const char *name, *gap = "";
 
@@ -48,7 +49,8 @@ static void put_counts(struct buf *out, const char *label, const json_t *counts,
 	buf_str(out, *gap ? "\n" : "none\n");
 }
 
-static void put_escaped_text(struct buf *out, const char *before, const char *text, const char *after)
+static void put_escaped_text(struct buf *out, const char *before, const char *text,
+	const char *after)
 {
 	buf_str(out, before);
 	if (text)
@@ -81,7 +83,8 @@ static void put_you(struct buf *out, const json_t *s)
 	put_escaped_text(out, ", ", member_text(you, "role"), "");
 	if (text_equal(member_text(you, "role"), "denied"))
 		buf_str(out, ": you can see and cancel your jobs, but start nothing");
-	buf_printf(out, "; %" PRId64 " job%s, %" PRId64 " running\n", jobs, jobs == 1 ? "" : "s", running);
+	buf_printf(out, "; %" PRId64 " job%s, %" PRId64 " running\n", jobs, jobs == 1 ? "" : "s",
+		running);
 }
 
 /* "spawner nothing is started: the spawner (pid 17) is stopped by a signal (kill -CONT 17)" */
@@ -91,7 +94,8 @@ static void put_spawner(struct buf *out, const json_t *s)
 
 	if (!json_is_false(json_object_get(s, "spawner_up")))
 		return;
-	put_escaped_text(out, "spawner nothing is started: ", why ? why : "the spawner is down", "");
+	put_escaped_text(out, "spawner nothing is started: ", why ? why : "the spawner is down",
+		"");
 	if (member_int(s, "spawner_stopped") > 0)
 		buf_printf(out, " (kill -CONT %" PRId64 ")", member_int(s, "spawner_stopped"));
 	else if (text_equal(member_text(s, "mode"), "system"))
@@ -106,8 +110,8 @@ static void put_totals(struct buf *out, const json_t *s)
 		return;
 	put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
 	put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
-	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more\n", member_int(s, "in_flight"),
-		member_int(s, "room"));
+	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more\n",
+		member_int(s, "in_flight"), member_int(s, "room"));
 }
 
 static double seconds_of(const json_t *o, const char *key)
@@ -118,7 +122,8 @@ static double seconds_of(const json_t *o, const char *key)
 static void put_offset(struct buf *out, double offset)
 {
 	if (offset >= OFFSET_SHOWN || offset <= -OFFSET_SHOWN)
-		buf_printf(out, "clock   %.1f s %s the clock of the store, which decides when runs are due: correct it\n",
+		buf_printf(out,
+			"clock   %.1f s %s the clock of the store, which decides when runs are due: correct it\n",
 			offset > 0 ? offset : -offset, offset > 0 ? "behind" : "ahead of");
 }
 
@@ -137,15 +142,23 @@ static void put_cluster(struct buf *out, const json_t *c)
 		return; /* a single healthy node */
 	if (leader) {
 		put_escaped_text(out, "cluster ", leader, "");
-		buf_printf(out, " leads in term %" PRId64 ", its lease lasts %.1f s", member_int(c, "term"), seconds_of(c, "leader_lease_remains"));
+		buf_printf(out, " leads in term %" PRId64 ", its lease lasts %.1f s",
+			member_int(c, "term"), seconds_of(c, "leader_lease_remains"));
 	} else {
 		buf_printf(out, "cluster no leader since term %" PRId64, member_int(c, "term"));
 	}
-	buf_printf(out, "; %" PRId64 " node%s\n", member_int(c, "nodes"), member_int(c, "nodes") == 1 ? "" : "s");
-	buf_printf(out, "here    %" PRId64 " segments are planned, the lease is %.1f s old, the run lease lasts %.1f s%s\n", member_int(c, "segments"),
-		seconds_of(c, "lease_age"), seconds_of(c, "run_lease_remains"), draining ? "; drained: no new runs are started" : "");
+	buf_printf(out, "; %" PRId64 " node%s\n", member_int(c, "nodes"),
+		member_int(c, "nodes") == 1 ? "" : "s");
+	buf_printf(out,
+		"here    %" PRId64
+		" segments are planned, the lease is %.1f s old, the run lease lasts %.1f s%s\n",
+		member_int(c, "segments"), seconds_of(c, "lease_age"),
+		seconds_of(c, "run_lease_remains"),
+		draining ? "; drained: no new runs are started" : "");
 	if (overdue >= OVERDUE_SHOWN)
-		buf_printf(out, "overdue the first slot has been waiting for %.0f s: no node plans it\n", overdue);
+		buf_printf(out,
+			"overdue the first slot has been waiting for %.0f s: no node plans it\n",
+			overdue);
 }
 
 static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
@@ -158,16 +171,20 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_escaped_text(out, "jobschedd ", member_text(s, "version"), "");
 	put_escaped_text(out, " on ", member_text(node, "name"), "");
 	buf_printf(out, ", up %s\n", words_duration(uptime, words));
-	put_escaped_text(out, "socket  ", c->socket, text_equal(member_text(s, "mode"), "system") ? " (system)\n" : "\n");
+	put_escaped_text(out, "socket  ", c->socket,
+		text_equal(member_text(s, "mode"), "system") ? " (system)\n" : "\n");
 	put_escaped_text(out, "store   ", member_text(store, "place"), "\n");
 	if (member_time(store, "away_since")) {
-		put_escaped_text(out, "away    since ", words_instant(member_time(store, "away_since"), words), "");
+		put_escaped_text(out, "away    since ",
+			words_instant(member_time(store, "away_since"), words), "");
 		put_escaped_text(out, ": ", member_text(store, "away_why"), "\n");
 	}
 	if (json_is_true(json_object_get(store, "full")))
-		buf_str(out, "full    no space is left for the store: new jobs are refused until space is freed; stored jobs run\n");
+		buf_str(out,
+			"full    no space is left for the store: new jobs are refused until space is freed; stored jobs run\n");
 	if (member_time(s, "stuck_since")) {
-		put_escaped_text(out, "stuck   no run has been started since ", words_instant(member_time(s, "stuck_since"), words), "");
+		put_escaped_text(out, "stuck   no run has been started since ",
+			words_instant(member_time(s, "stuck_since"), words), "");
 		put_escaped_text(out, ": ", member_text(s, "stuck_why"), "\n");
 	}
 	if (json_is_object(json_object_get(s, "cluster")))
@@ -175,23 +192,29 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	put_you(out, s);
 	put_totals(out, s);
 	if (text_equal(member_text(s, "clock"), "wrong"))
-		buf_str(out, "clock   wrong: it shows a time before this program was built; nothing is planned until it is set\n");
+		buf_str(out,
+			"clock   wrong: it shows a time before this program was built; nothing is planned until it is set\n");
 	else if (text_equal(member_text(s, "clock"), "unset"))
-		buf_str(out, "clock   not synchronised since boot; nothing starts until it is, or until the time limit for that has passed\n");
+		buf_str(out,
+			"clock   not synchronised since boot; nothing starts until it is, or until the time limit for that has passed\n");
 	if (member_int(s, "max_running") > 0)
 		put_limit(out, s);
 	if (member_text(json_object_get(s, "net"), "why"))
-		put_escaped_text(out, "net     ", member_text(json_object_get(s, "net"), "why"), "; webhooks and artifacts wait\n");
+		put_escaped_text(out, "net     ", member_text(json_object_get(s, "net"), "why"),
+			"; webhooks and artifacts wait\n");
 	if (member_int(json_object_get(s, "notices"), "failed") > 0)
 		buf_printf(out, "notices %" PRId64 " could not be sent (jobctl notices --failed)\n",
 			member_int(json_object_get(s, "notices"), "failed"));
 	if (member_int(s, "backlog") > 0)
-		buf_printf(out, "backlog %" PRId64 " operation%s for the store\n", member_int(s, "backlog"),
+		buf_printf(out, "backlog %" PRId64 " operation%s for the store\n",
+			member_int(s, "backlog"),
 			member_int(s, "backlog") == 1 ? " waits" : "s wait");
-	if (next && json_is_object(json_object_get(s, "frozen")) && !member_text(json_object_get(s, "frozen"), "spared"))
+	if (next && json_is_object(json_object_get(s, "frozen")) &&
+		!member_text(json_object_get(s, "frozen"), "spared"))
 		buf_str(out, "next    nothing, while everything is frozen (jobctl thaw)\n");
 	else if (next)
-		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words), words_instant(next, instant));
+		buf_printf(out, "next    %s (%s)\n", words_relative(next, c->now, words),
+			words_instant(next, instant));
 }
 
 int verb_status(struct ctl *c, const struct args *a)
@@ -206,7 +229,8 @@ int verb_status(struct ctl *c, const struct args *a)
 	if (!api_call(c, "GET", "/v1/status", NULL, &status, &e))
 		return ctl_fail(&e);
 	away = member_time(json_object_get(status, "store"), "away_since");
-	well = !away && !member_time(status, "stuck_since") && !json_is_false(json_object_get(status, "spawner_up")) &&
+	well = !away && !member_time(status, "stuck_since") &&
+	       !json_is_false(json_object_get(status, "spawner_up")) &&
 	       !json_is_true(json_object_get(json_object_get(status, "store"), "full"));
 	if (render_wants_json(c)) {
 		code = render_object(c, status);
@@ -231,7 +255,8 @@ int verb_version(struct ctl *c, const struct args *a)
 	if (api_call(c, "GET", "/v1/status", NULL, &status, NULL))
 		daemon = member_text(status, "version");
 	if (render_wants_json(c)) {
-		json_auto_t *o = json_pack("{s:s, s:s?}", "jobctl", PACKAGE_VERSION, "jobschedd", daemon);
+		json_auto_t *o =
+			json_pack("{s:s, s:s?}", "jobctl", PACKAGE_VERSION, "jobschedd", daemon);
 
 		return render_object(c, o);
 	}

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements 'jobctl template': add, list, show and rm. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
+/* Implements the verbs of 'jobctl template'. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "jobctl/render/cells.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
-#include "jobctl/spec/job_env.h"
+#include "jobctl/member.h"
+#include "jobctl/render/cells.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/render/words.h"
+#include "jobctl/spec/job_env.h"
+#include "jobctl/spec/job_object.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/spec/spec_form.h"
+#include "jobctl/verbs/verbs.h"
 #include "wire/spec_json.h"
-#include "jobctl/render/words.h"
-#include "jobctl/member.h"
-#include "jobctl/spec/job_object.h"
-#include "jobctl/render/rows.h"
 #include <inttypes.h>
 #include <string.h>
 
 static bool template_path(const char *name, struct buf *out, struct err *e)
 {
 	if (!job_name_check(name, NULL))
-		return err_set(e, ERR_INVALID, "'%s' is not a template name; a name has letters, digits, '.', '_' and '-'", name);
+		return err_set(e, ERR_INVALID,
+			"'%s' is not a template name; a name has letters, digits, '.', '_' and '-'",
+			name);
 	buf_printf(out, "/v1/templates/%s", name);
 	return true;
 }
@@ -41,7 +43,8 @@ static void set_param_defaults(json_t *body, const struct args *a)
 		const char *text = args_nth(a, "param", i);
 		AUTO_TEXT name = xstrndup(text, strcspn(text, "="));
 
-		json_object_set_new(params, name, text[strlen(name)] ? json_string(text + strlen(name) + 1) : json_null());
+		json_object_set_new(params, name,
+			text[strlen(name)] ? json_string(text + strlen(name) + 1) : json_null());
 	}
 	json_object_set_new(body, "params", params);
 }
@@ -54,9 +57,11 @@ static bool read_template_args(const struct args *a, json_t **ret, struct err *e
 
 	job_spec_init(&spec);
 	if (args_has(a, "name") || args_has(a, "template"))
-		return err_set(e, ERR_INVALID, "--%s belongs to the jobs that use the template", args_has(a, "name") ? "name" : "template");
+		return err_set(e, ERR_INVALID, "--%s belongs to the jobs that use the template",
+			args_has(a, "name") ? "name" : "template");
 	if (n < 2)
-		return err_set(e, ERR_INVALID, "no command; write it after '--': jobctl template add NAME -- COMMAND");
+		return err_set(e, ERR_INVALID,
+			"no command; write it after '--': jobctl template add NAME -- COMMAND");
 	if (!spec_args_read_options(&spec, a, "param", e))
 		return false;
 	spec_args_set_command(&spec, words + 1, n - 1);
@@ -79,10 +84,12 @@ int verb_template_add(struct ctl *c, const struct args *a)
 	if (render_wants_json(c))
 		return render_object(c, answer);
 	if (member_int(answer, "revision") == 1)
-		ctl_say("added template '%s'; use it with 'jobctl add --template %s'", words[0], words[0]);
+		ctl_say("added template '%s'; use it with 'jobctl add --template %s'", words[0],
+			words[0]);
 	else
-		ctl_say("replaced template '%s' (revision %" PRId64 "); existing jobs are not changed", words[0],
-			member_int(answer, "revision"));
+		ctl_say("replaced template '%s' (revision %" PRId64
+			"); existing jobs are not changed",
+			words[0], member_int(answer, "revision"));
 	return EXIT_SUCCESS;
 }
 
@@ -147,7 +154,11 @@ static void show_page(void *arg)
 int verb_template_list(struct ctl *c, const struct args *a)
 {
 	struct rows rows;
-	struct pages pages = {.path = "/v1/templates", .member = "templates", .row = show_row, .page = show_page, .arg = &rows};
+	struct pages pages = {.path = "/v1/templates",
+		.member = "templates",
+		.row = show_row,
+		.page = show_page,
+		.arg = &rows};
 	struct err e = {};
 	bool ok;
 
@@ -174,8 +185,10 @@ static int show_text(const json_t *t, bool reveal)
 		e.kind = ERR_INTERNAL;
 		return ctl_fail(&e);
 	}
-	buf_printf(&out, "# template %s of %s%s, revision %" PRId64 "\n", member_text(t, "name"), member_text(t, "owner"),
-		json_is_true(json_object_get(t, "shared")) ? " (shared)" : "", member_int(t, "revision"));
+	buf_printf(&out, "# template %s of %s%s, revision %" PRId64 "\n", member_text(t, "name"),
+		member_text(t, "owner"),
+		json_is_true(json_object_get(t, "shared")) ? " (shared)" : "",
+		member_int(t, "revision"));
 	json_object_foreach(json_object_get(t, "params"), name, v) {
 		buf_printf(&out, "params.%s%s", name, json_is_string(v) ? " = " : "  # required");
 		if (json_is_string(v))
@@ -215,7 +228,8 @@ int verb_template_rm(struct ctl *c, const struct args *a)
 		AUTO_DONE(buf) path = {};
 		struct err e = {};
 
-		if (!template_path(words[i], &path, &e) || !api_call(c, "DELETE", path.data, NULL, &answer, &e)) {
+		if (!template_path(words[i], &path, &e) ||
+			!api_call(c, "DELETE", path.data, NULL, &answer, &e)) {
 			int failed = ctl_fail(&e);
 
 			code = code ? code : failed;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl wait'. */
-#include "base/duration.h"
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
+#include "base/duration.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
-#include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/member.h"
-#include "jobctl/render/rows.h"
 #include "jobctl/render/columns.h"
+#include "jobctl/render/render.h"
+#include "jobctl/render/rows.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 
 struct waiting {
@@ -43,11 +43,15 @@ static int report_timeout(const struct waiting *w, const char *what, const struc
 static int report_withdrawn(const char *what)
 {
 	ctl_say("jobctl: the planned run '%s' was withdrawn because its job was changed or paused; 'jobctl why JOB' shows its "
-		"next run", what);
+		"next run",
+		what);
 	return EXIT_RUN_SKIPPED;
 }
 
-/* Waits for all unfinished runs of a job, oldest first; else for the run that follow_find() returns. */
+/*
+ * Waits for all unfinished runs of a job, oldest first; else for the run that follow_find()
+ * returns.
+ */
 static int wait_job(struct waiting *w, const struct ref *ref)
 {
 	json_auto_t *job = NULL, *open = NULL;
@@ -75,7 +79,8 @@ static int wait_job(struct waiting *w, const struct ref *ref)
 		json_auto_t *final = NULL;
 		int one;
 
-		if (follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final, &e))
+		if (follow_wait(w->c, member_int(json_array_get(open, i), "id"), w->until, &final,
+			    &e))
 			one = report_result(w, final);
 		else if (e.kind == ERR_NOT_FOUND)
 			one = report_withdrawn(ref->text);

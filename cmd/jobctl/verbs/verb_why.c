@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl why'. */
-#include "jobctl/api.h"
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/api.h"
+#include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
+#include "jobctl/member.h"
 #include "jobctl/render/render.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/render/table.h"
 #include "jobctl/render/words.h"
-#include "jobctl/member.h"
+#include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -75,14 +75,16 @@ static void put_no_next(const json_t *slots, struct buf *out)
 enum slots { SLOTS_FUTURE, SLOTS_PAST };
 
 /* Runs whose slots are in the past or in the future, under a heading. */
-static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, size_t limit, struct buf *out)
+static void put_runs(const struct ctl *c, const json_t *runs, enum slots which, size_t limit,
+	struct buf *out)
 {
 	const json_t *run;
 	size_t i, n = 0;
 
 	json_array_foreach(runs, i, run) {
 		const char *state = member_text(run, "state");
-		bool future = member_time(run, "slot") > c->now && state && strcmp(state, "queued") == 0;
+		bool future =
+			member_time(run, "slot") > c->now && state && strcmp(state, "queued") == 0;
 
 		if (future != (which == SLOTS_FUTURE) || n == limit)
 			continue;
@@ -120,7 +122,8 @@ static void put_why_at(const struct ctl *c, const json_t *at, struct buf *out)
 }
 
 /* *ret_limit: the number of past slots to show. */
-static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit, struct err *e)
+static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size_t *ret_limit,
+	struct err *e)
 {
 	json_auto_t *o = NULL;
 	struct ref ref;
@@ -136,10 +139,12 @@ static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size
 		snprintf(number, sizeof(number), "%" PRId64, ref.run);
 		api_query_add(path, "run", number);
 	}
-	if (!filter_limit(a, ref.run || args_last(a, "at") ? 0 : 10, &limit, e) || !filter_time(path, a, "at", c->now, e))
+	if (!filter_limit(a, ref.run || args_last(a, "at") ? 0 : 10, &limit, e) ||
+		!filter_time(path, a, "at", c->now, e))
 		return false;
 	if (limit > LIMIT_MAX)
-		return err_set(e, ERR_INVALID, "--limit: at most 100; 'jobctl runs %s' shows more", words[0]);
+		return err_set(e, ERR_INVALID, "--limit: at most 100; 'jobctl runs %s' shows more",
+			words[0]);
 	*ret_limit = limit;
 	/* The answer begins with planned slots, which are shown separately and do not count. */
 	if (limit > 0 && render_is_text(c))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Table of all verbs with their options, in the order of the help. */
-#include "core/job/job_fields.h"
 #include "jobctl/verbs/verbs.h"
 
 #include "base/auto.h"
 #include "core/job/job.h"
+#include "core/job/job_fields.h"
 #include "jobctl/ctl.h"
 #include "jobctl/spec/when_args.h"
 
@@ -97,15 +97,18 @@ static const char explain_details[] =
 
 static const struct opt add_opts[] = {
 	WHEN_OPTS,
-	{"env-file", 0, "FILE", "file of NAME=VALUE lines for the environment; '#' begins a comment"},
+	{"env-file", 0, "FILE",
+		"file of NAME=VALUE lines for the environment; '#' begins a comment"},
 	{"if-exists", 0, "WORD", "if you have a job of this name: error, keep or replace (error)"},
 	{"key", 0, "KEY", "idempotency key: a repeated command with this key adds no second job"},
 	{"as", 0, "USER", "add the job for this user; administrators only"},
 	{"paused", 0, NULL, "add the job paused, until 'jobctl resume'"},
 	{"yes", 'y', NULL, "with --template: approve without asking, if a warrant is required"},
-	{"dry-run", 0, NULL, "add nothing; show the meaning of the schedule, its next slots and warnings"},
+	{"dry-run", 0, NULL,
+		"add nothing; show the meaning of the schedule, its next slots and warnings"},
 	{"wait", 'w', NULL, "wait for the end of the first run; exit as 'jobctl wait'"},
-	{"follow", 'f', NULL, "show the output of the first run while it runs; exit as with --wait"},
+	{"follow", 'f', NULL,
+		"show the output of the first run while it runs; exit as with --wait"},
 	{},
 };
 #define APPROVE_OPT {"yes", 'y', NULL, "approve without asking, if a warrant is required"}
@@ -130,7 +133,8 @@ static const struct opt undo_opts[] = {
 };
 static const struct opt template_add_opts[] = {
 	WHEN_OPTS,
-	{"env-file", 0, "FILE", "file of NAME=VALUE lines for the environment; '#' begins a comment"},
+	{"env-file", 0, "FILE",
+		"file of NAME=VALUE lines for the environment; '#' begins a comment"},
 	{},
 };
 static const struct opt template_show_opts[] = {
@@ -209,7 +213,8 @@ static const struct opt runs_opts[] = {
 	{"owner", 0, "USER", "only runs of this user's jobs"},
 	{"tag", 't', "KEY=VALUE", "only runs of jobs with this tag"},
 	{"planned", 0, NULL, "include queued runs whose slot is in the future"},
-	{"since", 0, "TIME", "only runs with a slot at or after this time: 2h, yesterday, 2026-11-16"},
+	{"since", 0, "TIME",
+		"only runs with a slot at or after this time: 2h, yesterday, 2026-11-16"},
 	{"until", 0, "TIME", "only runs with a slot before this time"},
 	{"limit", 'n', "N", "at most N (100); 0: all"},
 	{"cursor", 0, "CURSOR", "continue after an earlier page"},
@@ -223,13 +228,15 @@ static const struct opt log_opts[] = {
 	{},
 };
 static const struct opt why_opts[] = {
-	{"at", 0, "TIME", "the slot at this time: 2026-11-16T09:00:00Z, 'yesterday 03:00', 2h (ago)"},
+	{"at", 0, "TIME",
+		"the slot at this time: 2026-11-16T09:00:00Z, 'yesterday 03:00', 2h (ago)"},
 	{"limit", 'n', "N", "number of past slots (10)"},
 	{},
 };
 static const struct opt events_opts[] = {
 	{"follow", 'f', NULL, "continue with new events and the ends of runs"},
-	{"what", 0, "WORD", "only these events, as job.cancel or job (all of jobs); repeatable or comma-separated"},
+	{"what", 0, "WORD",
+		"only these events, as job.cancel or job (all of jobs); repeatable or comma-separated"},
 	{"since", 0, "TIME", "only events at or after this time"},
 	{"until", 0, "TIME", "only events before this time"},
 	{"limit", 'n', "N", "the newest N events (100; with -f 10); 0: all"},
@@ -243,7 +250,8 @@ static const struct opt next_opts[] = {
 	{"id", 0, "NAME", "name that H is hashed from, normally that of the job"},
 	{"dst-gap", 0, "POLICY", "fixed times that the clock skips: after or skip"},
 	{"dst-fold", 0, "POLICY", "fixed times that occur twice: first, last or both"},
-	{"batch", 0, NULL, "read lines of tab-separated schedule, zone, from, count and id; print one line each"},
+	{"batch", 0, NULL,
+		"read lines of tab-separated schedule, zone, from, count and id; print one line each"},
 	{},
 };
 static const struct opt explain_opts[] = {
@@ -283,9 +291,9 @@ static const char dead_details[] =
 	"by --on-exit. A job selects all its dead letters, --all those of every job. --since and\n"
 	"--until select by the time at which a run became a dead letter. A run that is retried has\n"
 	"all its retries again. A run that is purged stays in the history with its result.\n";
-#define DEAD_TIMES                                                                                 \
-	{"job", 'j', "JOB", "dead letters of this job; repeatable"},                               \
-	{"since", 0, "TIME", "only those since this time"},                                         \
+#define DEAD_TIMES \
+	{"job", 'j', "JOB", "dead letters of this job; repeatable"}, \
+	{"since", 0, "TIME", "only those since this time"}, \
 	{"until", 0, "TIME", "only those before this time"}
 static const struct opt dead_list_opts[] = {
 	DEAD_TIMES,
@@ -311,8 +319,10 @@ static const char restore_details[] =
 	"the restored one.\n";
 static const struct opt db_prune_opts[] = {
 	{"older-than", 0, "DURATION", "delete history older than this, instead of keep-days"},
-	{"keep-runs", 0, "N", "keep the newest N runs of each job that has not ended, instead of keep-runs"},
-	{"dead-older-than", 0, "DURATION", "delete dead letters older than this, instead of keep-dead-days"},
+	{"keep-runs", 0, "N",
+		"keep the newest N runs of each job that has not ended, instead of keep-runs"},
+	{"dead-older-than", 0, "DURATION",
+		"delete dead letters older than this, instead of keep-dead-days"},
 	{"yes", 'y', NULL, "do not ask for confirmation"},
 	{},
 };

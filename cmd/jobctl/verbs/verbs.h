@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verb table, and the function that implements each verb. */
+/* Verb table, with the function of each verb. */
 #pragma once
 #include "jobctl/verb.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions that change: laid over one another, told apart in words, as lines and as words of a command line. */
+/* Tests of changed definitions: merging, differences, editable lines, operands of set. */
+#include "unit/unit.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -7,10 +9,9 @@
 #include "core/job/job.h"
 #include "core/job/job_diff.h"
 #include "core/job/job_fields.h"
+#include "jobctl/render/words.h"
 #include "jobctl/spec/spec_form.h"
 #include "jobctl/spec/spec_patch.h"
-#include "jobctl/render/words.h"
-#include "unit/unit.h"
 #include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <string.h>
@@ -24,7 +25,7 @@ static void read_spec(struct job_spec *s, const char *text)
 		fail_msg("%s: %s", text, e.msg);
 }
 
-/* 'before' with 'patch' over it, as text. */
+/* Merges 'patch' into 'before'; returns JSON text. */
 static char *merged(const char *before, const char *patch, struct err *e)
 {
 	AUTO_DONE(job_spec) s;
@@ -35,7 +36,7 @@ static char *merged(const char *before, const char *patch, struct err *e)
 	return spec_json_merge(p, &s, e) ? spec_json_to_text(&s) : NULL;
 }
 
-static void members_are_laid_over_a_definition(void **state)
+static void a_patch_is_merged_into_a_definition(void **state)
 {
 	static const struct {
 		const char *before, *patch, *after;
@@ -63,7 +64,7 @@ static void members_are_laid_over_a_definition(void **state)
 	}
 }
 
-static void a_change_that_is_not_valid_is_refused_with_its_member(void **state)
+static void an_invalid_patch_names_the_member(void **state)
 {
 	static const char *const bad[][2] = {{"{\"priority\":\"x\"}", "priority"}, {"{\"nope\":1}", "nope"}, {"{\"nope\":null}", "nope"},
 		{"{\"env\":{\"1x\":\"y\"}}", "env"}, {"{\"env\":{\"A\":1}}", "env"}, {"{\"env\":[\"A=1\"]}", "env"}};
@@ -79,7 +80,7 @@ static void a_change_that_is_not_valid_is_refused_with_its_member(void **state)
 	}
 }
 
-static void differences_are_told_without_values_of_variables(void **state)
+static void differences_do_not_show_values_of_variables(void **state)
 {
 	AUTO_DONE(job_spec) a;
 	AUTO_DONE(job_spec) b;
@@ -99,7 +100,7 @@ static void differences_are_told_without_values_of_variables(void **state)
 	assert_true(job_diff_slots_equal(&a, &a));
 }
 
-/* ---- lines ---- */
+/* ---- editable lines ---- */
 
 static uint64_t seed = 88172645463325252;
 
@@ -122,7 +123,7 @@ static char *random_text(size_t max, bool bytes)
 	return buf_steal(&b);
 }
 
-/* Anything the table allows, in values that its checks take. */
+/* A random value that the field accepts. */
 static void random_field(struct job_spec *s, const struct job_field *f)
 {
 	void *at = (char *)s + f->offset;
@@ -161,7 +162,7 @@ static void random_spec(struct job_spec *s)
 			random_field(s, &job_fields[i]);
 	free(STEAL(s->script));
 	strv_done(&s->command);
-	strv_done(&s->params); /* their names would have to fit the command */
+	strv_done(&s->params); /* parameters must occur in the command */
 	if (draw(2)) {
 		s->script = random_text(30, true);
 		if (!s->script[strspn(s->script, " \t\n")]) {
@@ -175,7 +176,7 @@ static void random_spec(struct job_spec *s)
 		strv_take(&s->command, random_text(6, true));
 }
 
-static void every_definition_reads_back_from_its_lines(void **state)
+static void a_definition_written_as_lines_is_read_back_equal(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 3000; i++) {
@@ -196,8 +197,7 @@ static void every_definition_reads_back_from_its_lines(void **state)
 	}
 }
 
-/* What is sent makes one of the other, whatever they are. */
-static void a_patch_makes_one_definition_of_another(void **state)
+static void a_patch_turns_one_definition_into_the_other(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 1000; i++) {
@@ -208,7 +208,7 @@ static void a_patch_makes_one_definition_of_another(void **state)
 
 		random_spec(&a);
 		random_spec(&b);
-		for (size_t k = 0; k < job_fields_count; k++) /* JSON has seconds in doubles */
+		for (size_t k = 0; k < job_fields_count; k++) /* JSON has durations as doubles, so microseconds may differ */
 			if (job_fields[k].type == FIELD_DURATION)
 				*(int64_t *)((char *)&b + job_fields[k].offset) /= USEC_SEC, *(int64_t *)((char *)&b + job_fields[k].offset) *= USEC_SEC;
 		patch = spec_patch(&a, &b);
@@ -220,7 +220,7 @@ static void a_patch_makes_one_definition_of_another(void **state)
 	}
 }
 
-static void a_text_that_is_not_valid_is_refused_with_its_line(void **state)
+static void an_invalid_text_names_its_line(void **state)
 {
 	static const char *const bad[] = {"command = [\"a\"]\npriority = x\n", "command = [\"a\"]\nnope = 1\n", "command = a b\nx",
 		"command = [\"a\"]\nwhat", "script = <<END\nabc\n", "command = [\"a\"]\nenv = 1\n", "command = [\"a\"]\nstdin_b64 = !\n",
@@ -241,7 +241,7 @@ static void a_text_that_is_not_valid_is_refused_with_its_line(void **state)
 	}
 }
 
-/* ---- words ---- */
+/* ---- operands of set ---- */
 
 #define WORDS(...) ((char *[]){__VA_ARGS__})
 #define PATCH(...) patch_text(WORDS(__VA_ARGS__), ELEMENTS(WORDS(__VA_ARGS__)))
@@ -258,7 +258,7 @@ static char *patch_text(char *const *words, size_t n)
 	return buf_steal(&out);
 }
 
-static void words_become_members(void **state)
+static void operands_of_set_become_a_patch(void **state)
 {
 	AUTO_TEXT plain = PATCH((char *)"priority=5", (char *)"output-limit=10K", (char *)"dst_fold=last");
 	AUTO_TEXT reset = PATCH((char *)"priority=", (char *)"env.A=", (char *)"env.B=x=y", (char *)"tags=");
@@ -278,7 +278,7 @@ static void words_become_members(void **state)
 	assert_string_equal(bytes, "{\"env_b64\":{\"A\":\"/w==\"}}");
 }
 
-static void words_that_mean_nothing_are_refused(void **state)
+static void invalid_operands_of_set_are_refused(void **state)
 {
 	static char *const bad[] = {(char *)"prio=1", (char *)"priority", (char *)"priority=high", (char *)"env=A=1", (char *)"command=x",
 		(char *)"schedule=", (char *)"foo.bar=1", (char *)"--dry-run", (char *)"in=soon", (char *)"--"};
@@ -295,14 +295,14 @@ static void words_that_mean_nothing_are_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(members_are_laid_over_a_definition),
-		TEST(a_change_that_is_not_valid_is_refused_with_its_member),
-		TEST(differences_are_told_without_values_of_variables),
-		TEST(every_definition_reads_back_from_its_lines),
-		TEST(a_patch_makes_one_definition_of_another),
-		TEST(a_text_that_is_not_valid_is_refused_with_its_line),
-		TEST(words_become_members),
-		TEST(words_that_mean_nothing_are_refused),
+		TEST(a_patch_is_merged_into_a_definition),
+		TEST(an_invalid_patch_names_the_member),
+		TEST(differences_do_not_show_values_of_variables),
+		TEST(a_definition_written_as_lines_is_read_back_equal),
+		TEST(a_patch_turns_one_definition_into_the_other),
+		TEST(an_invalid_text_names_its_line),
+		TEST(operands_of_set_become_a_patch),
+		TEST(invalid_operands_of_set_are_refused),
 	};
 
 	return RUN_TESTS(tests);

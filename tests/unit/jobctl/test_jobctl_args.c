@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a command line to a verb, its options and a job, and from a job to its command line. */
+/* Tests of the command line: verbs, options, job definitions and help. */
 #include "unit/unit.h"
 
-#include "jobctl/args.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "jobctl/args.h"
 #include "jobctl/help.h"
 #include "jobctl/render/table.h"
 #include "jobctl/spec/spec_args.h"
-#include "jobctl/verbs/verbs.h"
 #include "jobctl/spec/spec_command.h"
+#include "jobctl/verbs/verbs.h"
 #include <string.h>
 
 /* ---- options ---- */
@@ -28,7 +28,7 @@ static bool parse_add(struct args **ret, struct err *e, const char **words)
 }
 #define PARSE_ADD(ret, e, ...) parse_add(ret, e, (const char *[]){"add", __VA_ARGS__, NULL})
 
-static void options_of_the_command_are_left_alone(void **state)
+static void options_of_the_command_are_not_parsed(void **state)
 {
 	AUTO(args) *a = NULL;
 	AUTO(args) *b = NULL;
@@ -63,7 +63,7 @@ static void options_may_follow_operands_of_other_verbs(void **state)
 	assert_int_equal(args_operands(a, &operands), 1);
 }
 
-static void wrong_options_are_named(void **state)
+static void messages_name_wrong_options(void **state)
 {
 	AUTO(args) *a = NULL;
 	struct err e = {};
@@ -81,7 +81,7 @@ static void wrong_options_are_named(void **state)
 
 static void an_empty_value_is_a_value(void **state)
 {
-	char value[] = "", operand[] = ""; /* the words of a real command line are all apart */
+	char value[] = "", operand[] = ""; /* distinct arrays, as in a real argv */
 	AUTO(args) *a = NULL;
 	struct err e = {};
 	char *const *words;
@@ -94,7 +94,7 @@ static void an_empty_value_is_a_value(void **state)
 	assert_true(args_dashed(a));
 }
 
-static void dashes_are_told_from_a_value_that_looks_like_them(void **state)
+static void dashes_as_a_value_are_not_the_end_of_options(void **state)
 {
 	AUTO(args) *a = NULL;
 	AUTO(args) *b = NULL;
@@ -107,7 +107,7 @@ static void dashes_are_told_from_a_value_that_looks_like_them(void **state)
 	assert_true(args_dashed(b));
 }
 
-/* ---- the job they make ---- */
+/* ---- job definitions ---- */
 
 static bool spec_of(struct job_spec *s, struct err *e, const char **words)
 {
@@ -118,7 +118,7 @@ static bool spec_of(struct job_spec *s, struct err *e, const char **words)
 }
 #define SPEC_OF(s, e, ...) spec_of(s, e, (const char *[]){"add", __VA_ARGS__, NULL})
 
-static void options_fill_the_fields_of_the_job(void **state)
+static void options_set_the_fields_of_the_job(void **state)
 {
 	AUTO_DONE(job_spec) s;
 	struct err e = {};
@@ -140,7 +140,7 @@ static void options_fill_the_fields_of_the_job(void **state)
 	assert_string_equal(s.schedule.v[0], "every 15m");
 }
 
-static void times_become_texts_of_the_schedule_language(void **state)
+static void schedule_options_become_schedules(void **state)
 {
 	static const struct {
 		const char *flag, *value;
@@ -161,7 +161,7 @@ static void times_become_texts_of_the_schedule_language(void **state)
 	}
 }
 
-static void wrong_values_name_their_option(void **state)
+static void messages_name_the_option_of_a_wrong_value(void **state)
 {
 	static const struct {
 		const char *flag, *value;
@@ -178,13 +178,13 @@ static void wrong_values_name_their_option(void **state)
 		struct err e = {};
 
 		if (SPEC_OF(&s, &e, rows[i].flag, rows[i].value))
-			fail_msg("%s %s was taken", rows[i].flag, rows[i].value);
+			fail_msg("%s %s was accepted", rows[i].flag, rows[i].value);
 		if (!text_starts(e.msg, rows[i].flag))
 			fail_msg("%s %s: %s", rows[i].flag, rows[i].value, e.msg);
 	}
 }
 
-static void only_one_kind_of_time_can_be_given(void **state)
+static void only_one_schedule_option_can_be_given(void **state)
 {
 	AUTO_DONE(job_spec) two;
 	AUTO_DONE(job_spec) twice;
@@ -198,8 +198,7 @@ static void only_one_kind_of_time_can_be_given(void **state)
 	assert_int_equal(crons.schedule.n, 2);
 }
 
-/* A spec as words, the words as a spec again: the JSON must be equal. */
-static void the_command_that_makes_a_job_makes_an_equal_one(void **state)
+static void the_command_of_a_job_creates_an_equal_job(void **state)
 {
 	AUTO_DONE(job_spec) s;
 	AUTO_DONE(buf) out = {};
@@ -214,7 +213,7 @@ static void the_command_that_makes_a_job_makes_an_equal_one(void **state)
 				      "--umask 027 --priority 7 --timeout 1m30s --every 15m -- echo 'a b' '$x'");
 }
 
-static void a_single_word_keeps_its_kind_as_a_command(void **state)
+static void a_single_word_stays_a_script_or_a_command(void **state)
 {
 	AUTO_DONE(job_spec) script = {};
 	AUTO_DONE(job_spec) command = {};
@@ -232,9 +231,9 @@ static void a_single_word_keeps_its_kind_as_a_command(void **state)
 	assert_string_equal(b.data, "jobctl add -- ''\\''/opt/my program'\\'''");
 }
 
-/* ---- verbs and their help ---- */
+/* ---- verbs and help ---- */
 
-static void every_verb_has_help_with_one_option_a_line(void **state)
+static void the_help_of_a_verb_has_one_option_per_line(void **state)
 {
 	(void)state;
 	for (const struct verb *v = verbs; v->name; v++) {
@@ -343,18 +342,18 @@ static void the_help_of_a_group_lists_its_verbs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(options_of_the_command_are_left_alone),
+		TEST(options_of_the_command_are_not_parsed),
 		TEST(options_may_follow_operands_of_other_verbs),
-		TEST(wrong_options_are_named),
+		TEST(messages_name_wrong_options),
 		TEST(an_empty_value_is_a_value),
-		TEST(dashes_are_told_from_a_value_that_looks_like_them),
-		TEST(options_fill_the_fields_of_the_job),
-		TEST(times_become_texts_of_the_schedule_language),
-		TEST(wrong_values_name_their_option),
-		TEST(only_one_kind_of_time_can_be_given),
-		TEST(the_command_that_makes_a_job_makes_an_equal_one),
-		TEST(a_single_word_keeps_its_kind_as_a_command),
-		TEST(every_verb_has_help_with_one_option_a_line),
+		TEST(dashes_as_a_value_are_not_the_end_of_options),
+		TEST(options_set_the_fields_of_the_job),
+		TEST(schedule_options_become_schedules),
+		TEST(messages_name_the_option_of_a_wrong_value),
+		TEST(only_one_schedule_option_can_be_given),
+		TEST(the_command_of_a_job_creates_an_equal_job),
+		TEST(a_single_word_stays_a_script_or_a_command),
+		TEST(the_help_of_a_verb_has_one_option_per_line),
 		TEST(the_overview_fits_80_columns_and_has_every_verb),
 		TEST(the_options_of_add_have_headings),
 		TEST(a_verb_of_two_words_is_found_by_both),

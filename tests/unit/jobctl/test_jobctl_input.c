@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed input: times of options, the form of a schedule, a crontab in the place of a script. */
-#include "base/rfc3339.h"
+/* Tests of typed input: times, forms of schedules, crontabs. */
 #include "unit/unit.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/schedule.h"
-#include "jobctl/spec/crontab.h"
 #include "jobctl/moment.h"
+#include "jobctl/spec/crontab.h"
 #include "jobctl/spec/when_args.h"
 #include <string.h>
 
@@ -32,7 +32,7 @@ static char *moment(const char *text, bool back, char out[RFC3339_MAX])
 	return rfc3339_format(t, out);
 }
 
-static void a_past_time_is_the_last_one(void **state)
+static void past_times_are_the_previous_occurrence(void **state)
 {
 	static const struct {
 		const char *text, *at;
@@ -41,7 +41,7 @@ static void a_past_time_is_the_last_one(void **state)
 		{"2h ago", "2026-11-18T09:30:00Z"},
 		{"1h30m ago", "2026-11-18T10:00:00Z"},
 		{"1 day ago", "2026-11-17T11:30:00Z"},
-		{"30 days ago", "2026-10-19T10:30:00Z"}, /* before the clock went back, at the same time of day */
+		{"30 days ago", "2026-10-19T10:30:00Z"}, /* before the clock change, at the same local time */
 		{"1 month ago", "2026-10-18T10:30:00Z"},
 		{"today", "2026-11-17T23:00:00Z"},
 		{" Yesterday ", "2026-11-16T23:00:00Z"},
@@ -80,7 +80,7 @@ static void a_past_time_is_the_last_one(void **state)
 		assert_string_equal(moment(cases[i].text, true, text), cases[i].at);
 }
 
-static void a_time_to_come_is_the_next_one(void **state)
+static void future_times_are_the_next_occurrence(void **state)
 {
 	static const struct {
 		const char *text, *at;
@@ -105,12 +105,12 @@ static void a_time_to_come_is_the_next_one(void **state)
 		assert_string_equal(moment(cases[i].text, false, text), cases[i].at);
 }
 
-/* ---- the form of a schedule ---- */
+/* ---- forms of schedules ---- */
 
-static void an_option_takes_its_own_form_only(void **state)
+static void a_schedule_option_accepts_only_its_own_form(void **state)
 {
 	static const struct {
-		const char *flag, *value, *use; /* NULL: taken; "": refused for another reason */
+		const char *flag, *value, *use; /* NULL: accepted; "": refused for another reason */
 	} cases[] = {
 		{"at", "tomorrow at 9am", NULL}, {"at", "@1700000000", NULL}, {"at", "now + 2 days", NULL},
 		{"at", "0 2 * * *", "use cron"}, {"at", "0 0 2 * * *", "use cron"}, {"at", "@daily", "use cron"},
@@ -137,7 +137,7 @@ static void an_option_takes_its_own_form_only(void **state)
 
 /* ---- crontabs ---- */
 
-static void a_crontab_is_told_from_a_script(void **state)
+static void a_crontab_is_distinguished_from_a_script(void **state)
 {
 	static const char *const crontabs[] = {
 		"0 2 * * * backup",
@@ -179,10 +179,10 @@ static void the_entries_of_a_crontab_become_commands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_past_time_is_the_last_one),
-		TEST(a_time_to_come_is_the_next_one),
-		TEST(an_option_takes_its_own_form_only),
-		TEST(a_crontab_is_told_from_a_script),
+		TEST(past_times_are_the_previous_occurrence),
+		TEST(future_times_are_the_next_occurrence),
+		TEST(a_schedule_option_accepts_only_its_own_form),
+		TEST(a_crontab_is_distinguished_from_a_script),
 		TEST(the_entries_of_a_crontab_become_commands),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What jobctl prints: tables, JSON, the output of jobs; and nothing that a terminal would obey. */
+/* Tests of the output: tables, JSON, output of runs, escaping. */
 #include "unit/unit.h"
 
 #include "base/auto.h"
@@ -13,7 +13,7 @@
 
 static const struct table_column two_columns[] = {{"ID", true, false}, {"STATE", false, true}, {"NAME", false, false}};
 
-static void columns_are_aligned_and_nothing_trails(void **state)
+static void columns_are_aligned_without_trailing_blanks(void **state)
 {
 	AUTO_DONE(table) t;
 	AUTO_DONE(buf) out = {};
@@ -26,7 +26,7 @@ static void columns_are_aligned_and_nothing_trails(void **state)
 	assert_string_equal(out.data, "  ID  STATE   NAME\n   7  active  a\n1234  x\n");
 }
 
-static void later_pages_keep_the_columns(void **state)
+static void later_pages_keep_the_column_widths(void **state)
 {
 	AUTO_DONE(table) t;
 	AUTO_DONE(buf) out = {};
@@ -43,7 +43,7 @@ static void later_pages_keep_the_columns(void **state)
 	assert_string_equal(out.data, "  x  x      x\n");
 }
 
-static void lines_are_cut_to_the_terminal(void **state)
+static void lines_are_cut_to_the_width_of_the_terminal(void **state)
 {
 	AUTO_DONE(table) t;
 	AUTO_DONE(buf) out = {};
@@ -57,7 +57,7 @@ static void lines_are_cut_to_the_terminal(void **state)
 	assert_string_equal(out.data, "ID  STATE  NA…\n 7  x      ab…\n 8  x      日…\n");
 }
 
-static void columns_shrink_before_the_last_one_is_lost(void **state)
+static void columns_shrink_before_the_line_is_cut(void **state)
 {
 	static const struct table_column columns[] = {{"ID", true, 0}, {"NAME", false, TABLE_SHRINK}, {"WAITS", false, 0},
 		{"COMMAND", false, TABLE_SHRINK}};
@@ -91,7 +91,7 @@ static void columns_shrink_before_the_last_one_is_lost(void **state)
 	}
 }
 
-static void only_state_words_are_coloured_and_colour_takes_no_room(void **state)
+static void only_states_are_coloured_and_colour_has_no_width(void **state)
 {
 	AUTO_DONE(table) t;
 	AUTO_DONE(buf) out = {};
@@ -105,7 +105,7 @@ static void only_state_words_are_coloured_and_colour_takes_no_room(void **state)
 	assert_string_equal(out.data, "ID  STATE   NAME\n 7  \033[31mfailed\033[0m  failed\n");
 }
 
-static void control_characters_in_cells_are_shown_not_sent(void **state)
+static void control_characters_in_cells_are_escaped(void **state)
 {
 	AUTO_DONE(table) t;
 	AUTO_DONE(buf) out = {};
@@ -123,7 +123,7 @@ static void control_characters_in_cells_are_shown_not_sent(void **state)
 
 /* ---- JSON and output ---- */
 
-static void json_carries_no_control_character(void **state)
+static void json_contains_no_control_characters(void **state)
 {
 	json_auto_t *o = json_object();
 	AUTO_DONE(buf) out = {};
@@ -140,7 +140,7 @@ static void json_carries_no_control_character(void **state)
 	json_decref(again);
 }
 
-static void output_for_a_terminal_is_escaped_but_for_lines_and_tabs(void **state)
+static void output_on_a_terminal_is_escaped_except_newlines_and_tabs(void **state)
 {
 	AUTO_DONE(run_output) o = {};
 
@@ -150,7 +150,7 @@ static void output_for_a_terminal_is_escaped_but_for_lines_and_tabs(void **state
 	assert_string_equal(o.out.data, "a\tb\n\\x1b]52;c;x\\x07\\r");
 }
 
-static void a_character_split_between_two_pieces_stays_whole(void **state)
+static void a_character_split_between_two_parts_is_joined(void **state)
 {
 	const char *text = "aä日😀\xff\xe6";
 	AUTO_DONE(run_output) o = {};
@@ -162,7 +162,7 @@ static void a_character_split_between_two_pieces_stays_whole(void **state)
 	assert_string_equal(o.out.data, "aä日😀\\xff\\xe6");
 }
 
-static void raw_output_is_left_alone(void **state)
+static void raw_output_is_not_changed(void **state)
 {
 	AUTO_DONE(run_output) o = {.raw = true};
 
@@ -176,16 +176,16 @@ static void raw_output_is_left_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(columns_are_aligned_and_nothing_trails),
-		TEST(later_pages_keep_the_columns),
-		TEST(lines_are_cut_to_the_terminal),
-		TEST(columns_shrink_before_the_last_one_is_lost),
-		TEST(only_state_words_are_coloured_and_colour_takes_no_room),
-		TEST(control_characters_in_cells_are_shown_not_sent),
-		TEST(json_carries_no_control_character),
-		TEST(output_for_a_terminal_is_escaped_but_for_lines_and_tabs),
-		TEST(a_character_split_between_two_pieces_stays_whole),
-		TEST(raw_output_is_left_alone),
+		TEST(columns_are_aligned_without_trailing_blanks),
+		TEST(later_pages_keep_the_column_widths),
+		TEST(lines_are_cut_to_the_width_of_the_terminal),
+		TEST(columns_shrink_before_the_line_is_cut),
+		TEST(only_states_are_coloured_and_colour_has_no_width),
+		TEST(control_characters_in_cells_are_escaped),
+		TEST(json_contains_no_control_characters),
+		TEST(output_on_a_terminal_is_escaped_except_newlines_and_tabs),
+		TEST(a_character_split_between_two_parts_is_joined),
+		TEST(raw_output_is_not_changed),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What jobctl takes for a name, a script or a zone, and how it says times, sizes, results and commands. */
-#include "base/rfc3339.h"
+/* Tests of references, zones, shell quoting, and of times, sizes and results as text. */
 #include "unit/unit.h"
 
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/edit_distance.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
-#include "jobctl/spec/job_env.h"
+#include "jobctl/local_zone.h"
 #include "jobctl/ref.h"
+#include "jobctl/render/words.h"
+#include "jobctl/spec/job_env.h"
 #include "jobctl/spec/shell.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/suggest.h"
-#include "jobctl/render/words.h"
-#include "jobctl/local_zone.h"
 #include <time.h>
 
 static const char *text_of(struct buf *b)
@@ -22,9 +22,9 @@ static const char *text_of(struct buf *b)
 	return b->data ? b->data : "";
 }
 
-/* ---- names of things ---- */
+/* ---- references ---- */
 
-static void a_number_is_a_job_and_a_hash_makes_a_run(void **state)
+static void a_number_refers_to_a_job_and_a_hash_to_a_run(void **state)
 {
 	struct err e = {};
 	struct ref r;
@@ -44,7 +44,7 @@ static void a_number_is_a_job_and_a_hash_makes_a_run(void **state)
 	assert_true(r.job == 0 && r.run == 17 && !r.name[0]);
 }
 
-static void what_cannot_be_a_name_is_refused(void **state)
+static void invalid_references_are_refused(void **state)
 {
 	static const char *const wrong[] = {"", "#", "a#", "a#b", "a#0", "a#-1", "#1#2", "0", "a b", "a/b", "../x",
 		"99999999999999999999", "a#99999999999999999999", "ä", "a#1 "};
@@ -60,7 +60,7 @@ static void what_cannot_be_a_name_is_refused(void **state)
 	}
 }
 
-static void a_run_matches_only_the_job_named_before_it(void **state)
+static void a_run_matches_only_the_job_before_the_hash(void **state)
 {
 	struct ref r;
 
@@ -76,7 +76,7 @@ static void a_run_matches_only_the_job_named_before_it(void **state)
 	assert_true(ref_job_matches(&r, 13, NULL));
 }
 
-static void the_nearest_name_is_suggested_and_a_far_one_is_not(void **state)
+static void only_a_close_name_is_suggested(void **state)
 {
 	AUTO_DONE(suggest) s = {.typed = "bakcup"};
 	AUTO_DONE(suggest) far = {.typed = "bakcup"};
@@ -99,7 +99,7 @@ static void the_nearest_name_is_suggested_and_a_far_one_is_not(void **state)
 	assert_int_equal(edit_distance("kitten", "sitting", 9), 3);
 }
 
-static void the_zone_is_read_from_what_systems_say(void **state)
+static void the_zone_is_read_from_all_usual_forms(void **state)
 {
 	static const struct {
 		const char *text, *zone;
@@ -119,9 +119,9 @@ static void the_zone_is_read_from_what_systems_say(void **state)
 	}
 }
 
-/* ---- in words ---- */
+/* ---- text ---- */
 
-static void times_are_told_from_now(void **state)
+static void times_are_shown_relative_to_now(void **state)
 {
 	static const struct {
 		usec_t away;
@@ -141,7 +141,7 @@ static void times_are_told_from_now(void **state)
 		assert_string_equal(words_relative(now + rows[i].away, now, out), rows[i].words);
 }
 
-static void people_see_local_times_in_whole_seconds(void **state)
+static void local_times_have_whole_seconds(void **state)
 {
 	static const struct {
 		const char *tz, *utc, *local;
@@ -188,7 +188,7 @@ static void durations_and_sizes_are_short(void **state)
 	assert_string_equal(words_size(10 * 1024 * 1024, out), "10.0 MiB");
 }
 
-static void a_result_says_code_signal_or_reason(void **state)
+static void a_result_is_an_exit_code_a_signal_or_a_reason(void **state)
 {
 	static const struct {
 		const char *run, *words;
@@ -227,7 +227,7 @@ static void variables_that_look_like_secrets_are_masked(void **state)
 	assert_false(job_env_secret("KEYBOARD=x"));
 }
 
-/* ---- shells ---- */
+/* ---- shell ---- */
 
 static void one_word_with_shell_syntax_is_a_script(void **state)
 {
@@ -244,7 +244,7 @@ static void one_word_with_shell_syntax_is_a_script(void **state)
 			fail_msg("'%s' was taken as a script", plain[i]);
 }
 
-static void several_words_stay_what_they_are(void **state)
+static void several_words_are_not_interpreted(void **state)
 {
 	char *const *words = (char *const *)(const char *[]){"echo", "a b", "$x", "", NULL};
 	AUTO_DONE(job_spec) one;
@@ -268,7 +268,7 @@ static void several_words_stay_what_they_are(void **state)
 	assert_string_equal(plain.command.v[0], "echo");
 }
 
-static void a_quoted_word_is_one_word_again(void **state)
+static void a_shell_reads_a_quoted_word_as_one_word(void **state)
 {
 	static const struct {
 		const char *word, *quoted;
@@ -287,7 +287,7 @@ static void a_quoted_word_is_one_word_again(void **state)
 	}
 }
 
-static void a_command_is_shown_as_one_would_type_it(void **state)
+static void a_command_is_shown_quoted_for_a_shell(void **state)
 {
 	static const struct {
 		const char *job, *words;
@@ -311,20 +311,20 @@ static void a_command_is_shown_as_one_would_type_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_number_is_a_job_and_a_hash_makes_a_run),
-		TEST(what_cannot_be_a_name_is_refused),
-		TEST(a_run_matches_only_the_job_named_before_it),
-		TEST(the_nearest_name_is_suggested_and_a_far_one_is_not),
-		TEST(the_zone_is_read_from_what_systems_say),
-		TEST(times_are_told_from_now),
-		TEST(people_see_local_times_in_whole_seconds),
+		TEST(a_number_refers_to_a_job_and_a_hash_to_a_run),
+		TEST(invalid_references_are_refused),
+		TEST(a_run_matches_only_the_job_before_the_hash),
+		TEST(only_a_close_name_is_suggested),
+		TEST(the_zone_is_read_from_all_usual_forms),
+		TEST(times_are_shown_relative_to_now),
+		TEST(local_times_have_whole_seconds),
 		TEST(durations_and_sizes_are_short),
-		TEST(a_result_says_code_signal_or_reason),
+		TEST(a_result_is_an_exit_code_a_signal_or_a_reason),
 		TEST(variables_that_look_like_secrets_are_masked),
 		TEST(one_word_with_shell_syntax_is_a_script),
-		TEST(several_words_stay_what_they_are),
-		TEST(a_quoted_word_is_one_word_again),
-		TEST(a_command_is_shown_as_one_would_type_it),
+		TEST(several_words_are_not_interpreted),
+		TEST(a_shell_reads_a_quoted_word_as_one_word),
+		TEST(a_command_is_shown_quoted_for_a_shell),
 	};
 
 	return RUN_TESTS(tests);
