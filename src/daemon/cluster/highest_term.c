@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of one line, "STORE TERM", replaced whole. */
+/* Keeps the highest term in a file of one line, "STORE-ID TERM", which is replaced atomically. */
 #include "daemon/cluster/highest_term.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node where somebody reads: asks, takes part after part, and says now and then that it is still there. */
+/* The reading side of a relay: requests output, takes part after part, and renews the request while it reads. */
 #include "daemon/cluster/output_relay.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -15,30 +15,30 @@
 #include <string.h>
 #include <systemd/sd-event.h>
 
-#define TTL (15 * USEC_SEC)         /* of what we ask for, should we be gone */
-#define KEEP (5 * USEC_SEC)         /* it is kept so often */
-#define ANSWER_MAX (5 * USEC_SEC)   /* who has it may take so long for the next part of what is there */
-#define TICK USEC_SEC               /* while somebody reads */
+#define TTL (15 * USEC_SEC)         /* a request that is not renewed is removed after this time */
+#define KEEP (5 * USEC_SEC)         /* interval of renewals */
+#define ANSWER_MAX (5 * USEC_SEC)   /* the serving node must send the next part within this time */
+#define TICK USEC_SEC               /* interval of checks while there are readers */
 
 struct output_relay {
 	struct output_relays *all;
 	int64_t id;
 	struct output_relay_request w;        /* ran_on: owned */
-	char *name;                 /* owned: of the node that has it; NULL: unknown */
+	char *name;                 /* owned: name of the serving node; NULL: unknown */
 	void (*on_change)(void *arg);
 	void *arg;
 	enum output_relay_state state;
 	struct err why;
-	bool added;                 /* there is a row of it */
-	uint64_t added_at;          /* looks begun before that may not know it */
-	bool busy;                  /* an operation is under way */
-	bool unfollow;              /* to be said */
-	bool left;                  /* nobody reads any more */
-	int64_t ready;              /* parts that wait */
-	int64_t number;             /* of the part that was taken last */
+	bool added;                 /* the request has a row in the store */
+	uint64_t added_at;          /* number of the first poll that sees the row */
+	bool busy;                  /* an operation is in flight */
+	bool unfollow;              /* the end of following is to be sent */
+	bool left;                  /* the reader is gone */
+	int64_t ready;              /* parts in the store that were not taken */
+	int64_t number;             /* of the last part that was taken */
 	bool last, alive, seen;
-	struct buf data;            /* what it brought */
-	size_t at;                  /* of it read already */
+	struct buf data;            /* content of the last part */
+	size_t at;                  /* bytes of it that were read */
 	int64_t total, dropped;
 	usec_t kept, heard;         /* boottime */
 };
@@ -189,7 +189,7 @@ static void failed(struct output_relay *r, const struct op *op)
 		relay_lose(r, &op->err);
 	if (op->relay.verb == RELAY_KEEP && op->relay.changed)
 		r->unfollow = true;
-	r->ready = 0; /* the next look says how many there are */
+	r->ready = 0; /* the next poll tells how many parts there are */
 }
 
 static void on_relay_op(struct op *op, void *arg)
@@ -211,7 +211,7 @@ static void on_relay_op(struct op *op, void *arg)
 		r->on_change(r->arg);
 }
 
-/* ---- looking ---- */
+/* ---- polling ---- */
 
 struct listing {
 	struct read_task task;
@@ -228,7 +228,7 @@ static void read_relay_list(struct store *s, struct read_task *task)
 	l->ok = s && list_relays_of_node(s, l->all->o.node_id, &l->list, &l->err);
 }
 
-/* Whether it is over with it. */
+/* Returns true if the relay has just been lost. */
 static bool relay_check(struct output_relay *r, uint64_t look)
 {
 	bool known = r->seen || r->added_at > look;
@@ -295,7 +295,7 @@ void output_relays_recheck(struct output_relays *all)
 	store_thread_read(all->o.store, &l->task);
 }
 
-/* Who has something for us and does not give it is not waited for. */
+/* A node that does not answer within ANSWER_MAX is not waited for any longer. */
 static void check_unresponsive(struct output_relay *r)
 {
 	bool waits = r->added && !r->last && r->state != RELAY_LOST && emptied(r) && (r->number == 0 || !r->w.follow);
@@ -330,7 +330,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* ---- who reads ---- */
+/* ---- readers ---- */
 
 struct output_relay *output_relay_open(struct output_relays *all, const struct output_relay_request *w, void (*on_change)(void *arg), void *arg)
 {
@@ -404,7 +404,7 @@ size_t output_relay_read(struct output_relay *r, char *out, size_t max)
 	return n;
 }
 
-/* ---- coming and going ---- */
+/* ---- all relays of a node ---- */
 
 bool output_relays_new(struct sd_event *ev, const struct output_relays_options *o, struct output_relays **ret, struct err *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node that has the output: few parts at a time, no faster than the store should be used for it. */
+/* The serving side of a relay: writes output to the store in parts, with a window and a rate limit. */
 #include "daemon/cluster/output_relay_serve.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -16,9 +16,9 @@
 #include <systemd/sd-event.h>
 
 #define PART_MAX (192 * 1024)          /* bytes of a part */
-#define RATE (4 * 1024 * 1024)         /* bytes a second, for all who ask together */
-#define BURST (16 * 1024 * 1024)       /* ... after a while of less */
-#define PAUSE (50 * USEC_MSEC)         /* before what little was written since is handed over, too */
+#define RATE (4 * 1024 * 1024)         /* bytes per second, for all requests together */
+#define BURST (16 * 1024 * 1024)       /* bytes that may be sent at once after an idle time */
+#define PAUSE (50 * USEC_MSEC)         /* delay before a short part of followed output, to gather more */
 #define RETRY USEC_SEC
 
 struct served {
@@ -26,14 +26,14 @@ struct served {
 	int64_t id, run, attempt, from, tail;
 	bool follow;
 	struct output_follower follower;
-	bool watches_file;        /* rather than the directory */
-	int fd;                   /* below 0: nothing written yet */
-	bool begun;               /* 'offset' is known */
-	int64_t offset, end;      /* end -1: it follows */
-	int64_t number, taken;    /* parts given, and of these taken */
-	usec_t not_before;        /* boottime: the next part */
-	struct relay_part part;   /* read but not given yet; number 0: none */
-	int64_t part_end;         /* the offset after it */
+	bool watches_file;        /* the watch is on the file; else on the directory, until the file exists */
+	int fd;                   /* negative: the file does not exist yet */
+	bool begun;               /* the first part was made, 'offset' is final */
+	int64_t offset, end;      /* end -1: the output is followed */
+	int64_t number, taken;    /* the last part written, and the last part taken by the reader */
+	usec_t not_before;        /* boottime of the next part */
+	struct relay_part part;   /* read from the file, not yet written to the store; number 0: none */
+	int64_t part_end;         /* offset after that part */
 	bool giving, done, gone, listed;
 };
 
@@ -43,10 +43,10 @@ struct output_relay_serve {
 	int dir;
 	sd_event *ev;
 	sd_event_source *timer;
-	usec_t armed;             /* boottime; USEC_NEVER: it is not */
-	struct output_watch *watch; /* made for the first who follows */
+	usec_t armed;             /* boottime; USEC_NEVER: not armed */
+	struct output_watch *watch; /* created for the first request that follows */
 	struct map served;        /* by id, owned */
-	int64_t budget;           /* bytes; below zero after a part */
+	int64_t budget;           /* bytes; negative after a part that exceeded it */
 	usec_t refilled;
 	bool stopped;
 };
@@ -74,7 +74,7 @@ static void served_free(struct served *v)
 	free(v);
 }
 
-/* What is being given has a say in it still. */
+/* A part in flight keeps the request until its result arrives. */
 static void served_forget(struct served *v)
 {
 	v->gone = true;
@@ -86,7 +86,7 @@ static void served_forget(struct served *v)
 
 /* ---- the bytes ---- */
 
-/* Not here: who follows what may not change while they are told. */
+/* The list of followers must not change during the callback, so the work is done by the timer. */
 static void on_served_output(struct output_follower *f)
 {
 	serve_timer_set(((struct served *)((char *)f - offsetof(struct served, follower)))->all, 0);
@@ -139,7 +139,7 @@ static void make_part(struct served *v, const struct output_file_extent *at, con
 	v->begun = true;
 }
 
-/* How long to wait for room. */
+/* Returns how long to wait until the rate limit allows a part. */
 static usec_t wait_for_budget(struct output_relay_serve *s)
 {
 	usec_t now = serve_boottime(), spent = now - s->refilled;
@@ -153,7 +153,7 @@ static usec_t wait_for_budget(struct output_relay_serve *s)
 	return s->budget > 0 ? 0 : (1 - s->budget) * USEC_SEC / RATE + 1;
 }
 
-/* The next part, if there is one: the first at once, also an empty one, because it says how much there is. */
+/* Makes the next part if there is output. The first part is made even if it is empty, because it carries the total size. */
 static bool served_read_part(struct served *v, struct err *e)
 {
 	AUTO_DONE(buf) data = {};
@@ -173,7 +173,7 @@ static bool served_read_part(struct served *v, struct err *e)
 	return true;
 }
 
-/* What is written between a read and the watch is found by one more read. */
+/* Output written between a read and the start of the watch is found by a second read. */
 static void served_prepare(struct served *v)
 {
 	struct err e = {};
@@ -190,7 +190,7 @@ static void served_prepare(struct served *v)
 		make_part(v, &(struct output_file_extent){}, NULL, 0, e.msg);
 }
 
-/* ---- giving ---- */
+/* ---- writing parts to the store ---- */
 
 static void served_pump(struct served *v);
 
@@ -201,7 +201,7 @@ static void on_given(struct op *op, void *arg)
 
 	v->giving = false;
 	if (!op->ok) {
-		/* perhaps it is there: the very same once more */
+		/* the part may have been stored: repeat exactly the same one */
 		v->part = op->relay.part;
 		op->relay.part = (struct relay_part){};
 		v->not_before = serve_boottime() + RETRY;
@@ -261,7 +261,7 @@ static int on_serve_timer(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* ---- what is asked of us ---- */
+/* ---- requests ---- */
 
 static struct served *served_new(struct output_relay_serve *s, const struct relay_view *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hands output that this node keeps to others who asked for it, through the store. */
+/* Serves output that this node keeps to other nodes that requested it, through the store. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
@@ -12,8 +12,8 @@ struct store_thread;
 
 bool output_relay_serve_new(struct sd_event *ev, struct store_thread *store, const char *node_id, int output_dir /* all borrowed */,
 	struct output_relay_serve **ret, struct err *e);
-void output_relay_serve_stop(struct output_relay_serve *s); /* nothing more is given to the store */
+void output_relay_serve_stop(struct output_relay_serve *s); /* submits no more operations */
 void output_relay_serve_free(struct output_relay_serve *s); /* after the store threads have ended */
 AUTO_DEFINE(output_relay_serve);
 
-void output_relay_serve_list(struct output_relay_serve *s, const struct relay_list *l); /* all that is asked of us now */
+void output_relay_serve_list(struct output_relay_serve *s, const struct relay_list *l); /* all open requests to this node */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who writes to the file rings; inotify wakes whoever listens, and nobody otherwise. */
+/* Wakes the other nodes of a SQLite file: each node watches one file with inotify, and a new node writes to it. */
 #include "daemon/cluster/peer_wakeup.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -75,5 +75,5 @@ void peer_wakeup_send(struct peer_wakeup *b)
 	int r = touch(b->path);
 
 	if (r < 0)
-		log_warning("other nodes learn late that we are here: could not write '%s': %s", b->path, strerror(-r));
+		log_warning("other nodes notice this node late: could not write '%s': %s", b->path, strerror(-r));
 }
