@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers that hold one line each, whatever is in them, and a body in quoted-printable; lines end as this system's do. */
+/* Writes a mail message: header values cannot break their line, the body is quoted-printable, lines end with LF. */
 #include "daemon/notify/mail.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#define PLAIN_SUBJECT 200 /* longer ones are folded, which needs encoding */
-#define WORD_BYTES 45     /* of one encoded word: 60 letters of base64 */
+#define PLAIN_SUBJECT 200 /* bytes; longer subjects are folded, which needs encoded words */
+#define WORD_BYTES 45     /* of one encoded word: 60 characters of base64 */
 #define LINE_MAX_QP 75
 
 static bool header_is_plain(const char *s)
@@ -19,7 +19,7 @@ static bool header_is_plain(const char *s)
 	return strlen(s) <= PLAIN_SUBJECT && !strstr(s, "=?");
 }
 
-/* Bytes of the next encoded word: no more than fit, and no half characters. */
+/* Length of the next encoded word; it does not split a UTF-8 character. */
 static size_t word_len(const char *s)
 {
 	size_t n = strnlen(s, WORD_BYTES);
@@ -29,7 +29,7 @@ static size_t word_len(const char *s)
 	return n ? n : strnlen(s, WORD_BYTES);
 }
 
-/* RFC 2047 */
+/* Encoded words, RFC 2047. */
 static void put_encoded(struct buf *out, const char *s)
 {
 	for (size_t n; *s; s += n) {
@@ -58,7 +58,7 @@ static void put_date(struct buf *out, usec_t date)
 		tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
-/* RFC 2045: no line is longer than 76, and blanks at its end are kept. */
+/* Quoted-printable, RFC 2045: lines have at most 76 characters, blanks at their end are encoded. */
 static void put_quoted(struct buf *out, const char *s)
 {
 	static const char digits[] = "0123456789ABCDEF";

@@ -6,7 +6,7 @@
 struct buf;
 
 struct mail {
-	const char *from_user, *from_host; /* anything a mailer could misread is replaced */
+	const char *from_user, *from_host; /* characters with a meaning in addresses are replaced */
 	const char *to;                    /* checked by policy_notify_parse() */
 	const char *subject;               /* one line of UTF-8 */
 	const char *id;                    /* unique, and the same for each try */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathers what a notice tells, and writes it for each kind of channel. */
+/* Collects the content of a notice and formats it for each kind of channel. */
 #include "daemon/notify/notice_message.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -20,7 +20,7 @@
 
 #define SEND_TIMEOUT USEC_MIN
 #define SEND_GRACE (5 * USEC_SEC)
-#define SEND_OUTPUT 4096 /* bytes kept of what the command says */
+#define SEND_OUTPUT 4096 /* bytes kept of the output of the command */
 
 void notice_message_done(struct notice_message *l)
 {
@@ -40,7 +40,7 @@ void notice_message_done(struct notice_message *l)
 
 /* ---- reading ---- */
 
-/* What is gone is no error: the notice says what is known. */
+/* Missing rows are no error: the notice contains what is known. */
 static bool or_gone(bool found, struct err *e)
 {
 	if (!found && e->kind == ERR_NOT_FOUND) {
@@ -144,7 +144,7 @@ static void read_output(struct notice_message *l, int output_dir)
 		return;
 	fd = output_file_open(output_dir, l->run->id, l->run->attempt);
 	if (fd == -ENOENT)
-		return; /* it said nothing */
+		return; /* there is no output */
 	if (fd < 0)
 		err_errno(&e, -fd, "could not open it");
 	else
@@ -235,7 +235,7 @@ json_t *notice_message_json(const struct notice_message *l)
 	return o;
 }
 
-/* NAME=value of one line, as the spawner takes it. */
+/* One line NAME=value, the form that the spawner accepts. */
 static char *text_line(const char *name, const char *value)
 {
 	AUTO_DONE(buf) b = {};
@@ -276,7 +276,7 @@ static void put_all_env(const struct notice_message *l, struct start_plan *p)
 	put_env_number(p, "JOBSCHED_NOTICE_ATTEMPTS", l->run->attempt);
 }
 
-/* The order of the job with the part that has this command; false: the job does not have it any more. */
+/* Builds the exec spec of the job for this notice command; false: the job does not have the command any more. */
 static bool part_of_job(const struct notice_message *l, const char *command, struct start_plan *p)
 {
 	AUTO_DONE(job_spec) spec;
@@ -296,7 +296,7 @@ static bool part_of_job(const struct notice_message *l, const char *command, str
 	return p->part != 0;
 }
 
-/* A command that is in no job: the mail program, or one the job had before it was changed. */
+/* A command that no job has: the mail program, or a command that the job had before a change. */
 static void bare_exec_spec(struct exec_spec *o, int64_t uid, const char *owner)
 {
 	exec_spec_init(o);
@@ -318,7 +318,7 @@ static void plan_exec(const struct notice_message *l, const char *command, struc
 static void plan_mail(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *p)
 {
 	bare_exec_spec(&p->spec, how->as ? how->as_uid : owner_uid(l->notice->uid), how->as ? how->as : l->notice->owner);
-	p->spec.sandbox = xstrdup("compat"); /* mail programs become somebody else to reach their queue */
+	p->spec.sandbox = xstrdup("compat"); /* mail programs are set-group-ID to reach their queue */
 	strv_add(&p->spec.argv, how->sendmail);
 	strv_add(&p->spec.argv, "-oi");
 	strv_add(&p->spec.argv, "--");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A notice written out: what the store and the kept output know of it, as mail, as JSON, as environment. */
+/* The content of a notice, from the store and the kept output, as mail, JSON or environment. */
 #pragma once
 #include "base/buf.h"
 #include "base/text.h"
@@ -11,7 +11,7 @@ struct start_plan;
 
 struct notice_message {
 	const struct notice *notice;  /* borrowed */
-	struct job *job;              /* owned, as all below; NULL: gone */
+	struct job *job;              /* owned, like all below; NULL: removed */
 	struct run *run, *last_success;
 	char *node;
 	char *error;                  /* of the last attempt */
@@ -26,18 +26,18 @@ struct notice_message {
 };
 void notice_message_done(struct notice_message *l);
 
-/* On the reader's thread: all but the output. */
+/* On the reader thread: reads everything but the output. */
 bool notice_message_read(struct notice_message *l, struct store *s, const struct notice *n, struct err *e);
-/* On the loop: the end of the output, and the words. */
+/* On the loop: reads the end of the output and writes subject and text. */
 void notice_message_write(struct notice_message *l, int output_dir, const char *store_id, const char *node_name);
 
 json_t *notice_message_json(const struct notice_message *l);
-/* A plan that hands it to a command: argv, environment, standard input. */
+/* How a command sends the message. */
 struct notice_message_target {
 	const char *command;   /* for exec; NULL: mail */
-	const char *sendmail;  /* for mail, with the address and the host it comes from */
+	const char *sendmail;  /* mail program, for mail */
 	const char *to, *host;
-	const char *as;        /* whose process the mail program is; NULL: the owner's */
+	const char *as;        /* user of the mail program; NULL: the owner */
 	uint32_t as_uid;
 	usec_t now;
 };

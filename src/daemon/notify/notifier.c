@@ -26,11 +26,11 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#define LEASE (3 * USEC_MIN)      /* longer than any try takes: then somebody may try again */
-#define RETRY_DELAY USEC_SEC      /* after the store refused */
+#define LEASE (3 * USEC_MIN)      /* longer than any try takes; afterwards any node may try again */
+#define RETRY_DELAY USEC_SEC      /* after the store refused an operation */
 #define WEBHOOK_TIMEOUT (10 * USEC_SEC)
 #define NET_DELAY (5 * USEC_SEC) /* before the next try, when jobsched-net is not running */
-#define ERROR_SHOWN 500           /* bytes of what a failing command said last */
+#define ERROR_SHOWN 500           /* bytes of the last line of a failing command */
 
 struct notifier {
 	struct notifier_options o;
@@ -46,12 +46,12 @@ struct notifier {
 	bool spawner_listed;              /* the spawner has named its commands */
 	bool ready, resuming, taking, stopped;
 	char host[65];
-	char *self; /* owned: what the engine's user is called */
+	char *self; /* owned: name of the daemon's user */
 };
 
-enum sent_by { BY_NOBODY, BY_COMMAND, BY_NET };
+enum sent_by { BY_NONE, BY_COMMAND, BY_NET };
 
-/* One notice that is being delivered. The reader's thread fills in the notice_message first. */
+/* One notice that is being delivered. The reader thread fills in the message first. */
 struct delivery {
 	struct read_task task;
 	struct notifier *owner;
@@ -104,7 +104,7 @@ static void on_recorded(struct op *op, void *arg)
 
 	if (!op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped) {
 		log_line(log_repeat(&n->not_recorded, clock_boot(&clock_system)), NULL,
-			"could not record what became of notice %" PRId64 ", trying again every second: %s", d->id, op->err.msg);
+			"could not record the result of notice %" PRId64 ", trying again every second: %s", d->id, op->err.msg);
 		submit_later(n, op);
 		return;
 	}
@@ -156,7 +156,7 @@ struct sent {
 static void record(struct notifier *n, const struct sent *t, const char *error)
 {
 	static void (*const recorded[])(struct op *, void *) = {
-		[BY_NOBODY] = on_recorded, [BY_COMMAND] = on_command_recorded, [BY_NET] = on_webhook_recorded};
+		[BY_NONE] = on_recorded, [BY_COMMAND] = on_command_recorded, [BY_NET] = on_webhook_recorded};
 	struct op *op = op_new(OP_NOTICE_DONE, recorded[t->by], n);
 	usec_t now = clock_now(n->o.clock);
 
@@ -267,7 +267,7 @@ static bool run_command(struct notifier *n, struct delivery *g, enum notify_chan
 		how.sendmail = c->sendmail ? c->sendmail : SENDMAIL_DEFAULT;
 		how.to = target;
 		if (warrant_needed(spawner_link_warrants(n->o.spawner), owner_uid(g->notice->uid)) || owner_uid(g->notice->uid) == 0) {
-			/* the text of a mail is nobody's order, and root's needs no root */
+			/* a mail needs no warrant and no root: it is sent as the daemon's user */
 			how.as = n->self;
 			how.as_uid = getuid();
 		}
@@ -302,7 +302,7 @@ static void on_message_read(struct read_task *task)
 	struct delivery *g = (struct delivery *)task;
 	struct notifier *n = g->owner;
 
-	if (n->stopped) { /* the next engine sends it */
+	if (n->stopped) { /* the next daemon sends it */
 		map_take(&n->deliveries, g->notice->id);
 		delivery_free(g);
 	} else if (!g->read) {
@@ -389,7 +389,7 @@ usec_t notifier_pump(struct notifier *n)
 
 /* ---- the spawner ---- */
 
-/* The last line of what a failing command said. */
+/* Adds the last line of the output of a failing command. */
 static void add_last_words(const struct notifier *n, const struct spawn_report *r, struct buf *out)
 {
 	char said[ERROR_SHOWN];
@@ -439,7 +439,7 @@ static void command_ended(struct notifier *n, const struct spawn_report *r)
 	if (g && g->notice->tries == r->fence)
 		delivery_finish(n, g, error.len ? error.data : NULL);
 	else if (r->kind == SPAWN_ENDED)
-		record(n, &(struct sent){.id = -r->run, .try = r->fence, .by = BY_COMMAND}, error.len ? error.data : NULL); /* begun by an earlier engine */
+		record(n, &(struct sent){.id = -r->run, .try = r->fence, .by = BY_COMMAND}, error.len ? error.data : NULL); /* started by an earlier daemon */
 }
 
 static void on_resumed(struct op *op, void *arg)
@@ -448,7 +448,7 @@ static void on_resumed(struct op *op, void *arg)
 
 	n->ready = true;
 	if (!op->ok)
-		log_warning("notices of an earlier engine are sent a few minutes late: %s", op->err.msg);
+		log_warning("notices of an earlier daemon are sent a few minutes late: %s", op->err.msg);
 	op_free(op);
 }
 
@@ -475,7 +475,7 @@ static void resume_notices(struct notifier *n)
 	submit_resume(n);
 }
 
-/* A connection that was lost: commands that the spawner does not name any more have ended unheard. */
+/* After a reconnect: commands that the spawner does not list any more have ended without a report. */
 static void spawner_listed(struct notifier *n)
 {
 	struct delivery *g;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends the notices that wait in the store, each at least once, and records what became of it. */
+/* Sends the notices that wait in the store. Each is sent at least once, and its result is recorded. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
@@ -14,7 +14,7 @@ struct sd_event;
 struct spawner_link;
 struct store_thread;
 
-struct notifier_options {               /* everything is borrowed and outlives the notifier */
+struct notifier_options {               /* all pointers are borrowed and outlive the notifier */
 	const struct clock *clock;
 	struct store_thread *store;
 	struct net_client *net;
@@ -29,10 +29,10 @@ bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct 
 void notifier_free(struct notifier *n);
 AUTO_DEFINE(notifier);
 
-/* When the first notice that waits is due, after a batch; USEC_NEVER: none. */
+/* Sets when the first waiting notice is due, as a batch reported it; USEC_NEVER: none waits. */
 void notifier_set_next_due(struct notifier *n, usec_t next);
-/* Takes what is due if there is room. Returns when to call again; USEC_NEVER: after the next event. */
+/* Takes due notices while there are free slots. Returns when to call again; USEC_NEVER: after the next event. */
 usec_t notifier_pump(struct notifier *n);
-void notifier_net_synced(struct notifier *n); /* jobsched-net has named what it still delivers, or is gone */
+void notifier_net_synced(struct notifier *n); /* jobsched-net has listed the webhooks that it still delivers, or is gone */
 void notifier_set_output_dir(struct notifier *n, int fd /* borrowed */);
-void notifier_stop(struct notifier *n); /* takes no more */
+void notifier_stop(struct notifier *n); /* takes no more notices */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key of the webhooks, read anew for each so that it can be changed, and what is made with it. */
+/* Signs webhooks with HMAC-SHA256. The key is read for each webhook, so that it can be replaced at any time. */
 #include "daemon/notify/webhook_sign.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -23,17 +23,17 @@ static bool read_webhook_key(const char *path, struct buf *ret, struct err *e)
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(e, errno, "could not open the key of the webhooks '%s'", path);
+		return err_errno(e, errno, "could not open the webhook key '%s'", path);
 	if (!S_ISREG(st.st_mode) || st.st_mode & 077 || (st.st_uid != geteuid() && st.st_uid != 0))
-		return err_set(e, ERR_DENIED, "the key of the webhooks '%s' must be a file that only its user can read; "
-			"chmod 600 it", path);
+		return err_set(e, ERR_DENIED, "the webhook key '%s' must be a regular file that only its owner can read; "
+			"run 'chmod 600' on it", path);
 	r = io_read_all(fd, ret, KEY_MAX);
 	if (r < 0)
-		return err_errno(e, -r, "could not read the key of the webhooks '%s'", path);
+		return err_errno(e, -r, "could not read the webhook key '%s'", path);
 	while (ret->len > 0 && ret->data[ret->len - 1] == '\n')
 		ret->len--;
 	if (ret->len < KEY_MIN)
-		return err_set(e, ERR_INVALID, "the key of the webhooks '%s' has fewer than %d bytes", path, KEY_MIN);
+		return err_set(e, ERR_INVALID, "the webhook key '%s' has fewer than %d bytes", path, KEY_MIN);
 	return true;
 }
 

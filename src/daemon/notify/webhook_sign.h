@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signs a webhook, so that its receiver can tell who sent it and when. */
+/* Signs a webhook, so that the receiver can verify its sender and its time. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
