@@ -29,12 +29,14 @@ BUILD = os.path.abspath(os.environ.get("top_builddir", "build"))
 MAN = pathlib.Path(os.environ.get("top_srcdir", ".")) / "man"
 COLUMNS = 76
 PATIENCE = 120  # seconds for one command
+NO_END = -1     # the exit status of a command that takes longer; the rest of its page is not run
 
 # page, whether the test starts a daemon, whether the output goes to a terminal, the least number of examples
 PAGES = (
     ("jobctl.1", True, True, 15),
     ("jobsched-policies.7", True, True, 20),
     ("jobsched-cluster.7", False, True, 10),
+    ("jobsched-command.7", True, True, 8),
     ("jobsched-time.7", False, False, 15),
     ("jobschedd.8", False, True, 3),
     ("jobschedd.conf.5", False, True, 2),
@@ -68,7 +70,7 @@ def examples(text):
         if begins:
             command, output = (line[2:] if line and line[0] == "$" else None), []
         elif command and line.startswith(">") and not output:
-            command += "\n" + line[1:]
+            command += "\n" + line[2:]
         else:
             output.append(line)
 
@@ -141,7 +143,7 @@ class Shell:
             ready, _, _ = select.select([self.output], [], [], max(0, end - time.monotonic()))
             part = os.read(self.output, 65536) if ready else b""
             if not part:
-                return -1, ["(no end of the command)", *said.decode(errors="replace").splitlines()]
+                return NO_END, ["(no end of the command)", *said.decode(errors="replace").splitlines()]
             said += part
         mark = self.MARK.search(said)
         return int(mark.group(1)), said[:mark.start()].decode(errors="replace").replace("\r\n", "\n").splitlines()
@@ -239,6 +241,7 @@ def check_example(report, place, shell, page, command, want):
     same = matches(want, got) if shell.terminal else want == got
     ok = (status != 0) == expects_failure(want) and (not want or same)
     report.point(ok, f"{page}: {' '.join(command.split())}", f"exit status {status}", "wanted:", *want, "got:", *got)
+    return status != NO_END
 
 
 def check_page(report, page, daemon, terminal, least):
@@ -250,7 +253,8 @@ def check_page(report, page, daemon, terminal, least):
             place.start_daemon()
         shell = Shell(place.env, place.env["HOME"], terminal)
         for command, want in found:
-            check_example(report, place, shell, page, command, want)
+            if not check_example(report, place, shell, page, command, want):
+                break
         shell.close()
     finally:
         place.close()

@@ -15,7 +15,7 @@ installed() {
 		lib/systemd/system/jobsched-spawner.service lib/systemd/system/jobsched-net.service lib/systemd/user/jobschedd.service lib/sysusers.d/jobsched.conf \
 		lib/tmpfiles.d/jobsched.conf doc/jobsched/network.conf \
 		man/man1/jobctl.1 man/man5/jobschedd.conf.5 man/man8/jobschedd.8 man/man8/jobsched-spawner.8 man/man8/jobsched-net.8 \
-		man/man5/spawner.conf.5 man/man7/jobsched-cluster.7 man/man7/jobsched-policies.7 \
+		man/man5/spawner.conf.5 man/man7/jobsched-cluster.7 man/man7/jobsched-command.7 man/man7/jobsched-policies.7 \
 		man/man7/jobsched-sandbox.7 man/man7/jobsched-time.7; do
 		grep -q "/$name\$" "$work/files" || echo "$name is missing"
 	done

@@ -98,7 +98,7 @@ words_missing() {
 		grep -qwF -- "$word" "$1" || echo "$1 does not mention '$word'"
 	done <"$work/words"
 }
-lint "jobctl(1) has all codes of 'jobctl why'" words_missing man/jobctl.1 '^\t\[WHY_[A-Z_]+\] = "([a-z_]+)",' src/core/decide/why.c
+lint "jobsched-policies(7) has all codes of 'jobctl why'" words_missing man/jobsched-policies.7 '^\t\[WHY_[A-Z_]+\] = "([a-z_]+)",' src/core/decide/why.c
 lint "jobctl(1) has all kinds of events" words_missing man/jobctl.1 '^\t\[EVENT_[A-Z_]+\] = "([a-z.]+)",' src/core/job/event.c
 lint "jobctl(1) has all states of runs" words_missing man/jobctl.1 '^\t\[RUN_[A-Z_]+\] = "([a-z_]+)",' src/core/job/run.c
 lint "jobsched-policies(7) has all outcomes of attempts" \
@@ -125,7 +125,7 @@ for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 	topics=
 	if [ "$program" = jobctl ]; then
 		page=man/jobctl.1
-		topics="man/jobsched-cluster.7 man/jobsched-policies.7"
+		topics="man/jobsched-cluster.7 man/jobsched-command.7 man/jobsched-policies.7"
 		lint "every verb of jobctl has a help text" verbs_without_help
 		lint "every verb of jobctl is in its manual page" verbs_not_written
 	fi
