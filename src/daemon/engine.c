@@ -5,24 +5,26 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/loop/alarm.h"
 #include "daemon/api/audit.h"
-#include "daemon/cluster/cluster.h"
-#include "daemon/schedule/dispatcher.h"
-#include "daemon/engine_private.h"
-#include "daemon/schedule/expiry.h"
-#include "daemon/schedule/concurrency.h"
 #include "daemon/api/listener.h"
-#include "daemon/notify/notifier.h"
+#include "daemon/api/server.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/engine_private.h"
+#include "daemon/loop/alarm.h"
 #include "daemon/loop/exit_status.h"
+#include "daemon/loop/program_paths.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_outage.h"
-#include "daemon/schedule/pause_timer.h"
-#include "daemon/loop/program_paths.h"
-#include "daemon/schedule/planner.h"
-#include "daemon/api/server.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/notify/notifier.h"
 #include "daemon/schedule/clock_guard.h"
+#include "daemon/schedule/concurrency.h"
+#include "daemon/schedule/dispatcher.h"
+#include "daemon/schedule/expiry.h"
+#include "daemon/schedule/pause_timer.h"
+#include "daemon/schedule/planner.h"
+#include "store/ops/batch.h"
+#include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include <errno.h>
 #include <signal.h>
@@ -58,9 +60,9 @@ static void submit_node_close(struct engine *g)
 	struct op *op = op_new(OP_NODE_CLOSE, on_node_closed, g);
 
 	g->closing = true;
-	op->node_close = (struct op_node_close){.node = g->node_id, .now = clock_now(&g->clock)};
-	op->node_close.guarded = cluster_leave(g->cluster, &op->node_close.run_ttl);
-	op->node_close.held = dispatcher_held(g->dispatcher, &op->node_close.n_held);
+	op_fill(node_close_op(op), .node = g->node_id, .now = clock_now(&g->clock));
+	node_close_op(op)->guarded = cluster_leave(g->cluster, &node_close_op(op)->run_ttl);
+	node_close_op(op)->held = dispatcher_held(g->dispatcher, &node_close_op(op)->n_held);
 	store_thread_submit(g->store, op);
 }
 

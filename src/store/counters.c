@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counts per state that are kept, not counted: changes are summed here and written once per transaction. */
+#include "store/counters.h"
 #include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/notice.h"
+#include "core/job/run.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <string.h>
 
 struct count {
@@ -40,7 +46,7 @@ void counter_run_moved(struct store *s, enum run_state from, enum run_state to, 
 	if (run_is_active(from) == run_is_active(to))
 		return;
 	counter_change(s, COUNT_ACTIVE, uid, queue, run_is_active(to) ? 1 : -1);
-	if (run_is_active(from) && s->look.full)
+	if (run_is_active(from) && s->claim_wakeup.full)
 		wakeup_claim_by(s, 0);
 }
 

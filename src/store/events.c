@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit trail is gathered here while a batch runs and written with it by one statement. */
+#include "store/events.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 #define CHUNK 1000 /* events of one statement: a bulk of jobs has many */
@@ -72,16 +75,3 @@ void event_take_written(struct store *s, struct event_list *ret)
 	s->events = (struct event_list){};
 }
 
-bool event_op_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
-{
-	(void)e;
-	for (size_t i = 0; i < n; i++) {
-		const struct op_event *o = &ops[i]->event;
-		const struct act *act = &ops[i]->act;
-
-		event_add(s, &(struct event_new){.at = o->now, .by = &act->by, .what = act->what, .job = o->job, .run = o->run,
-			.owner = o->owner, .object = act->object[0] ? act->object : NULL, .result = o->result,
-			.detail = o->detail[0] ? o->detail : NULL});
-	}
-	return true;
-}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows become structs. */
+#include "store/rows.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "core/time/slots.h"
 #include "store/store_private.h"
@@ -139,24 +141,16 @@ bool row_run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, st
 	return !q.failed;
 }
 
-static void claimed_add(struct claim_list *l, struct query *q)
+bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
 {
-	struct run *r = row_run(q);
-	const char *spec = query_get_text(q);
-	uint64_t digest = (uint64_t)query_get_int(q);
-	usec_t typical = query_get_int(q);
-	bool sound = spec && r->owner && digest == row_digest(r->uid, r->owner, spec);
+	AUTO_QUERY q = {};
+	size_t got = 0;
 
-	l->v = xgrow(l->v, l->n, sizeof(*l->v));
-	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
-}
-
-bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET_CLAIMED, e);
-
-	query_text(&q, ids);
-	while (query_row(&q))
-		claimed_add(ret, &q);
-	return !q.failed;
+	if (n == 0)
+		return true;
+	q = query_start(s->db, query, e);
+	query_int(&q, (int64_t)n);
+	while (query_row(&q) && got < n)
+		ids[got++] = query_get_int(&q);
+	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
 }

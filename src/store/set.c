@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the JSON array that a set-wise statement takes. */
+#include "store/set.h"
 #include "base/text.h"
 #include "store/store_private.h"
 #include <string.h>

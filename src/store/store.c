@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing the store, and its transactions. */
 #include "store/store.h"
+#include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "store/counters.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,51 +20,6 @@ bool store_reconnect(struct store *s, int wait_ms, struct err *e)
 		return err_set(e, ERR_UNREACHABLE, "the store is being left");
 	s->term_checked = 0; /* it may be another server, which has taken its place */
 	return s->db->ops->reconnect(s->db, wait_ms, e);
-}
-
-/* A connection that was lost while nothing happened is made again here, if that takes no time. */
-static bool begin(struct store *s, bool write, struct err *e)
-{
-	struct err why = {};
-
-	if (s->db->ops->begin(s->db, write, &why))
-		return true;
-	if (why.kind == ERR_UNREACHABLE) {
-		if (store_reconnect(s, 0, &why) && s->db->ops->begin(s->db, write, &why))
-			return true;
-		if (!write || why.kind != ERR_UNREACHABLE)
-			why.kind = ERR_BUSY;
-	}
-	if (e)
-		*e = why;
-	return false;
-}
-
-/*
- * F-63: terms only grow. Where a lower one is found, the server has lost commits (a replica took its place, an older
- * copy was put there), and what we know of our runs is not known there.
- */
-static bool check_term(struct store *s, struct err *e)
-{
-	AUTO_QUERY q = {};
-	int64_t expected = s->term, term = 0;
-
-	if (s->term_checked >= expected)
-		return true;
-	q = query_start(s->db, Q_LEADER_GET, e);
-	if (query_row(&q)) {
-		query_get_text(&q);
-		query_get_text(&q);
-		term = query_get_int(&q);
-	}
-	if (q.failed)
-		return false;
-	s->gone_back = term < expected;
-	if (s->gone_back)
-		return err_set(e, ERR_REFUSED, "the store has gone back to term %" PRId64 ", after %" PRId64 ": the server lost "
-			"commits, so runs may be forgotten; bring it up to date", term, expected);
-	s->term_checked = term;
-	return true;
 }
 
 void store_expect_term(struct store *s, int64_t term)
@@ -76,37 +36,6 @@ usec_t store_waits_since(const struct store *s)
 void store_leave(struct store *s)
 {
 	s->db->leave_by = clock_boot(&clock_system) + LEAVE_WAIT;
-}
-
-bool tx_begin(struct tx *t, struct store *s, bool write, struct err *e)
-{
-	db_assert_owner(s->db);
-	if (!begin(s, write, e))
-		return false;
-	s->db->writing = write;
-	counters_rewind(s, 0);
-	outcome_rewind(s, 0);
-	t->s = s;
-	return !write || check_term(s, e);
-}
-
-bool tx_commit(struct tx *t, struct err *e)
-{
-	struct store *s = STEAL(t->s);
-	struct err why = {};
-
-	if (s->db->ops->commit(s->db, &why))
-		return true;
-	if (e)
-		*e = why;
-	return false;
-}
-
-void tx_done(struct tx *t)
-{
-	if (t->s)
-		t->s->db->ops->rollback(t->s->db);
-	t->s = NULL;
 }
 
 static bool read_id(struct store *s, struct err *e)

@@ -12,8 +12,6 @@
 
 struct err;
 struct event_list;
-struct op;
-struct pause_list;
 struct store;
 
 struct store_options {
@@ -40,33 +38,6 @@ const char *store_id(const struct store *s); /* random, made with the schema, ke
 usec_t store_waits_since(const struct store *s); /* boottime: for a server's answer, another process's lock, the disk; 0: it does not */
 void store_leave(struct store *s);               /* we are ending: it waits no longer to learn of an unknown commit */
 void store_expect_term(struct store *s, int64_t term); /* a server with a lower one has lost commits: nothing is written there */
-
-/* ---- writing: one batch, one transaction (see op.h) ---- */
-
-/* When something must be looked at next; USEC_NEVER: nothing is waiting. */
-struct batch_wake {
-	usec_t next_slot; /* the first row of 'due' */
-	usec_t next_due;  /* the first queued run */
-	usec_t next_notice; /* the first notice to be sent */
-	usec_t pause_end; /* the first pause that is over by itself: OP_PAUSES_END */
-	usec_t expiry;    /* a queued run may not start after this moment: OP_EXPIRE */
-	bool no_room;     /* the disk is full: new work is refused */
-	bool notify_pending;   /* to other nodes: the next batch tells them, and one should come soon */
-};
-#define BATCH_WAKE_NEVER ((struct batch_wake){USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, USEC_NEVER, false, false})
-
-/*
- * Runs all operations in one transaction and leaves each result in its op. One that fails changes
- * nothing and does not disturb the others. False: nobody may be answered as done; every op carries the error.
- *   ERR_BUSY, ERR_FULL  nothing happened
- *   ERR_UNCERTAIN       the outcome could not be learned: the caller must stop (exit 75)
- *   ERR_REFUSED         the server has lost commits: the caller must stop (exit 78)
- */
-bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret,
-	struct err *e);
-
-/* The events that the last batch has written, for the log; no ids. Whoever wants them takes them before the next. */
-void event_take_written(struct store *s, struct event_list *ret /* filled, owned */);
 
 /* ---- reading: each call is one short transaction; nothing is held open between calls ---- */
 
@@ -122,9 +93,6 @@ bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, s
  */
 bool store_job_find(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e);
 bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e); /* for "did you mean" */
-/* What adding would meet: the refusals and results of OP_JOB_ADD, but nothing is added and there are no numbers. */
-struct job_new;
-bool job_dry_run(struct store *s, struct job_new *j, struct err *e);
 bool list_jobs_page(struct store *s, const struct job_filter *f, struct job_list *ret, struct err *e);
 bool store_run_get(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e);
 bool list_runs_page(struct store *s, const struct run_filter *f, struct run_list *ret, struct err *e);
@@ -154,10 +122,6 @@ void revision_list_done(struct revision_list *l);
 bool revisions_page(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
 	struct err *e);
 #define REVISIONS_KEPT 100 /* of a job */
-
-/* What a change would meet: the refusals and results of OP_JOB_CHANGE, but nothing is changed. */
-struct op_job_change;
-bool job_change_dry_run(struct store *s, struct op_job_change *c, struct err *e);
 
 struct template {
 	int64_t uid;
@@ -231,9 +195,6 @@ bool list_notices_page(struct store *s, const struct notice_filter *f, struct no
 bool store_node_name(struct store *s, const char *engine, char **ret, struct err *e);
 /* The definition of a job as it was; *ret NULL: not kept. */
 bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e);
-
-/* All pauses but those of single jobs; with a uid those that concern its jobs. */
-bool pause_rows_list(struct store *s, int64_t uid, struct pause_list *ret, struct err *e);
 
 struct store_counts {
 	int64_t jobs[JOB_STATE_MAX];

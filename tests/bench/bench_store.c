@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures whole lives of runs through the store, by size of batch, beside bare commits of the same file system. */
 #include "base/text.h"
-#include "core/job/run.h"
 #include "bench/measure.h"
+#include "core/job/run.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "store/store.h"
 #include <err.h>
 #include <stdio.h>
@@ -42,29 +47,29 @@ static void live(struct store *s, size_t n, usec_t now)
 
 	for (size_t i = 0; i < n; i++) {
 		ops[i] = op_of(OP_JOB_ADD);
-		ops[i]->add = (struct job_new){.uid = 1000, .owner = "bench", .now = now, .run_at = now,
+		job_add_op(ops[i])->job = (struct job_new){.uid = 1000, .owner = "bench", .now = now, .run_at = now,
 			.spec = "{\"command\":[\"true\"],\"schedule\":[\"now\"],\"tz\":\"UTC\",\"env\":{\"A\":\"b\"}}"};
 	}
 	apply(s, ops, n);
 	free_all(ops, n);
-	claim->claim = (struct op_claim){.node = NODE, .now = now, .room = n};
+	op_fill(claim_op(claim), .node = NODE, .now = now, .room = n);
 	apply(s, &claim, 1);
 	for (size_t i = 0; i < n; i++) {
-		const struct run *r = claim->claim.claimed.v[i].run;
+		const struct run *r = claim_op(claim)->claimed.v[i].run;
 
 		ops[i] = op_of(OP_STARTED);
-		ops[i]->started = (struct op_started){.node = NODE, .spawner = "s", .run = r->id, .fence = r->fence,
-			.attempt = 1, .pid = 4711, .started_at = now};
+		op_fill(run_started_op(ops[i]), .node = NODE, .spawner = "s", .run = r->id, .fence = r->fence,
+			.attempt = 1, .pid = 4711, .started_at = now);
 	}
 	apply(s, ops, n);
 	free_all(ops, n);
 	for (size_t i = 0; i < n; i++) {
-		const struct run *r = claim->claim.claimed.v[i].run;
+		const struct run *r = claim_op(claim)->claimed.v[i].run;
 
 		ops[i] = op_of(OP_ENDED);
-		ops[i]->ended = (struct op_ended){.node = NODE, .state = RUN_SUCCEEDED,
+		op_fill(run_ended_op(ops[i]), .node = NODE, .state = RUN_SUCCEEDED,
 			.attempt = {.run = r->id, .number = 1, .fence = r->fence, .pid = 4711, .started_at = now,
-				.ended_at = now + 9, .outcome = ATTEMPT_SUCCEEDED}};
+				.ended_at = now + 9, .outcome = ATTEMPT_SUCCEEDED});
 	}
 	apply(s, ops, n);
 	free_all(ops, n);
@@ -111,7 +116,7 @@ int main(int argc, char **argv)
 
 	if (!store_open(&o, &s, &e))
 		errx(1, "%s", e.msg);
-	node->node_open = (struct op_node_open){.node = NODE, .name = "bench", .spawner = "s", .host = "h"};
+	op_fill(node_open_op(node), .node = NODE, .name = "bench", .spawner = "s", .host = "h");
 	apply(s, &node, 1);
 	op_free(node);
 	printf("%8s %14s %14s %8s\n", "batch", "bare rows/s", "lives/s", "ratio");

@@ -3,7 +3,10 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,10 +38,10 @@ int main(int argc, char **argv)
 	model.spec = argv[9];
 	model.now = clock_now(&clock_system);
 	model.policy.places = 1;
-	op->bulk.n = (size_t)count;
-	op->bulk.v = xcalloc(op->bulk.n, sizeof(*op->bulk.v));
-	for (size_t i = 0; i < op->bulk.n; i++)
-		op->bulk.v[i] = model;
+	job_bulk_op(op)->n = (size_t)count;
+	job_bulk_op(op)->v = xcalloc(job_bulk_op(op)->n, sizeof(*job_bulk_op(op)->v));
+	for (size_t i = 0; i < job_bulk_op(op)->n; i++)
+		job_bulk_op(op)->v[i] = model;
 	if (!store_open(&o, &s, &e) || !batch_apply(s, &op, 1, &wake, &e)) {
 		fprintf(stderr, "fill_store: %s\n", e.msg);
 		return 1;
@@ -47,7 +50,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "fill_store: %s\n", op->err.msg);
 		return 1;
 	}
-	for (size_t i = 0; i < op->bulk.n; i++)
-		printf("%lld\n", (long long)op->bulk.v[i].id);
+	for (size_t i = 0; i < job_bulk_op(op)->n; i++)
+		printf("%lld\n", (long long)job_bulk_op(op)->v[i].id);
 	return 0;
 }

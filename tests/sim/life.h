@@ -5,7 +5,10 @@
 #include "base/map.h"
 #include "core/decide/machine_conditions.h"
 #include "core/job/policy.h"
+#include "core/job/run.h"
+#include "store/ops/batch.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

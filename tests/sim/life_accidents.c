@@ -6,6 +6,14 @@
 #include "core/job/pause.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "sim/life.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/limits.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/run_cancel.h"
+#include "store/ops/run/triggers.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,7 +51,7 @@ static void stop(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_NODE_CLOSE, NULL, NULL);
 
-	op->node_close = (struct op_node_close){.node = l->node, .now = l->now};
+	op_fill(node_close_op(op), .node = l->node, .now = l->now);
 	life_apply_one(l, op);
 	life_say(l, "down", "\"how\":\"stop\"");
 	life_engine_gone(l);
@@ -69,13 +77,13 @@ static void set_limit(struct life *l, enum limit_scope scope, const char *key, i
 {
 	AUTO(op) *op = op_new(OP_LIMIT_SET, NULL, NULL);
 
-	op->limit = (struct op_limit){.scope = scope, .key = key, .running_given = true, .running = running,
-		.weight_given = true, .weight = life_between(l, 1, 300), .rate_given = true, .rate = rate};
+	op_fill(limit_op(op), .scope = scope, .key = key, .running_given = true, .running = running,
+		.weight_given = true, .weight = life_between(l, 1, 300), .rate_given = true, .rate = rate);
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "limit: %s\n", op->err.msg);
 		abort();
 	}
-	say_limit(l, &op->limit);
+	say_limit(l, limit_op(op));
 }
 
 static const char *const queue_names[QUEUES] = {"default", "bulk", "slow", "night"};
@@ -137,11 +145,11 @@ static void cancel_run(struct life *l)
 	if (!list_runs_page(l->store, &f, &open, &e))
 		abort();
 	if (open.n) {
-		op->run_cancel = (struct op_run_cancel){.uid = -1,
-			.id = open.v[life_between(l, 0, (int64_t)open.n - 1)]->id, .now = l->now};
-		life_say(l, "cancel", "\"run\":%" PRId64, op->run_cancel.id);
+		op_fill(run_cancel_op(op), .uid = -1,
+			.id = open.v[life_between(l, 0, (int64_t)open.n - 1)]->id, .now = l->now);
+		life_say(l, "cancel", "\"run\":%" PRId64, run_cancel_op(op)->id);
 		if (life_apply_one(l, op))
-			life_cancel_worker(l, op->run_cancel.id, op->run_cancel.run->fence);
+			life_cancel_worker(l, run_cancel_op(op)->id, run_cancel_op(op)->run->fence);
 	}
 	run_list_done(&open);
 }
@@ -153,13 +161,13 @@ static void cancel_job(struct life *l)
 
 	if (j->over || !life_chance(l, 20))
 		return;
-	op->job_cancel = (struct op_job_cancel){.uid = -1, .id = j->id, .running = life_chance(l, 50), .now = l->now};
+	op_fill(job_cancel_op(op), .uid = -1, .id = j->id, .running = life_chance(l, 50), .now = l->now);
 	if (!life_apply_one(l, op))
 		return;
 	j->over = true;
-	life_say(l, "jobcancel", "\"job\":%" PRId64 ",\"running\":%d", j->id, op->job_cancel.running);
-	for (size_t i = 0; op->job_cancel.running && i < op->job_cancel.open.n; i++)
-		life_cancel_worker(l, op->job_cancel.open.v[i]->id, op->job_cancel.open.v[i]->fence);
+	life_say(l, "jobcancel", "\"job\":%" PRId64 ",\"running\":%d", j->id, job_cancel_op(op)->running);
+	for (size_t i = 0; job_cancel_op(op)->running && i < job_cancel_op(op)->open.n; i++)
+		life_cancel_worker(l, job_cancel_op(op)->open.v[i]->id, job_cancel_op(op)->open.v[i]->fence);
 }
 
 /* ---- pauses ---- */
@@ -191,10 +199,10 @@ static void pause_what(struct life *l, enum pause_scope scope, int64_t job)
 {
 	AUTO_TEXT key = any_key(l, scope);
 	AUTO(op) *op = op_new(OP_PAUSE, NULL, NULL);
-	struct pause_order *p = &op->pause.pause;
+	struct pause_order *p = &pause_op(op)->pause;
 
-	op->pause.uid = -1;
-	op->pause.job = job;
+	pause_op(op)->uid = -1;
+	pause_op(op)->job = job;
 	*p = (struct pause_order){.scope = scope, .key = key, .uid = uid_of(scope, key), .by_uid = 0, .by_name = (char *)"root", .at = l->now,
 		.spared = (char *)(scope == PAUSE_FREEZE && life_chance(l, 50) ? tags[life_between(l, 0, 2)] : "")};
 	if (life_chance(l, 85))
@@ -218,11 +226,11 @@ static void resume_what(struct life *l, enum pause_scope scope, const char *key,
 {
 	AUTO(op) *op = op_new(OP_RESUME, NULL, NULL);
 
-	op->resume = (struct op_resume){.uid = -1, .job = job, .scope = scope, .key = key, .of_uid = uid_of(scope, key), .now = l->now,
-		.fn = schedule_cache_plan, .fn_arg = l->schedule_cache};
+	op_fill(resume_op(op), .uid = -1, .job = job, .scope = scope, .key = key, .of_uid = uid_of(scope, key), .now = l->now,
+		.fn = schedule_cache_plan, .fn_arg = l->schedule_cache);
 	if (life_apply_one(l, op))
 		life_say(l, "resume", "\"scope\":\"%s\",\"key\":\"%s\",\"uid\":%" PRId64 ",\"job\":%" PRId64,
-			pause_scope_name(scope), key, op->resume.of_uid, job);
+			pause_scope_name(scope), key, resume_op(op)->of_uid, job);
 }
 
 /* A cancelled job stays cancelled here: the judge knows no reactivation. */
@@ -274,12 +282,12 @@ static void trigger(struct life *l)
 	job_spec_init(&spec);
 	if (j->over || !spec_json_from_text(j->spec, &spec, &e))
 		return;
-	op->trigger = (struct op_trigger){.uid = -1, .job = j->id, .revision = j->revision, .tags = &spec.tags,
-		.forced = life_chance(l, 30), .now = l->now};
-	policy_start_of(&spec, &op->trigger.policy);
+	op_fill(trigger_op(op), .uid = -1, .job = j->id, .revision = j->revision, .tags = &spec.tags,
+		.forced = life_chance(l, 30), .now = l->now);
+	policy_start_of(&spec, &trigger_op(op)->policy);
 	if (life_apply_one(l, op))
 		life_say(l, "trigger", "\"job\":%" PRId64 ",\"run\":%" PRId64 ",\"forced\":%d", j->id,
-			op->trigger.run->id, op->trigger.forced);
+			trigger_op(op)->run->id, trigger_op(op)->forced);
 }
 
 static void change_job(struct life *l)

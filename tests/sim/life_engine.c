@@ -3,11 +3,19 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/job.h"
 #include "core/decide/judge.h"
+#include "core/job/job.h"
 #include "core/time/slots.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "sim/life.h"
+#include "store/ops/job/pause_times.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/expired_runs.h"
+#include "store/ops/run/late_runs.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -92,10 +100,10 @@ static struct op *end_op(struct life *l, const struct ending *end)
 	struct judge_verdict v = judge_attempt(&f->retry, &c);
 	struct op *op = op_new(OP_ENDED, NULL, NULL);
 
-	op->ended = (struct op_ended){.node = l->node, .state = v.state, .due_at = v.due_at, .failure = v.failure,
-		.lost = v.lost, .dead = v.dead, .pause = v.pause};
-	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
-	op->ended.attempt = (struct attempt){.run = f->run->id, .number = f->run->attempt, .fence = f->run->fence,
+	op_fill(run_ended_op(op), .node = l->node, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause);
+	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
+	run_ended_op(op)->attempt = (struct attempt){.run = f->run->id, .number = f->run->attempt, .fence = f->run->fence,
 		.node = xstrdup(l->node), .spawner = xstrdup(l->spawner), .pid = 1, .started_at = w->began,
 		.ended_at = w->ends < l->now ? w->ends : l->now, .outcome = v.outcome, .exit_code = w->exit_code,
 		.term_signal = w->term_signal};
@@ -108,8 +116,8 @@ static void say_end(struct life *l, const struct ending *end, const struct op *o
 		"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"outcome\":\"%s\",\"code\":%" PRId64
 		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d,\"paused\":%d",
 		end->active_run->run->id, end->active_run->run->job, end->active_run->run->fence, attempt_outcome_name(end->worker.outcome),
-		end->worker.exit_code, end->worker.term_signal, end->worker.began, op->ended.attempt.ended_at,
-		run_state_name(op->ended.became), op->ended.stale, op->ended.job_paused);
+		end->worker.exit_code, end->worker.term_signal, end->worker.began, run_ended_op(op)->attempt.ended_at,
+		run_state_name(run_ended_op(op)->became), run_ended_op(op)->stale, run_ended_op(op)->job_paused);
 }
 
 /* Several ends go in one batch, as they do when they come during a commit. */
@@ -191,8 +199,8 @@ static void record_start(struct life *l, const struct active_run *f)
 {
 	AUTO(op) *op = op_new(OP_STARTED, NULL, NULL);
 
-	op->started = (struct op_started){.node = l->node, .spawner = l->spawner, .run = f->run->id, .fence = f->run->fence,
-		.attempt = f->run->attempt, .pid = 1, .started_at = l->now};
+	op_fill(run_started_op(op), .node = l->node, .spawner = l->spawner, .run = f->run->id, .fence = f->run->fence,
+		.attempt = f->run->attempt, .pid = 1, .started_at = l->now);
 	life_apply_one(l, op);
 	if (f->retry.run_timeout)
 		life_say(l, "start", "\"run\":%" PRId64, f->run->id);
@@ -235,7 +243,7 @@ static void give_back(struct life *l, struct active_run *f)
 {
 	AUTO(op) *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
-	op->give_back = (struct op_give_back){.node = l->node, .run = f->run->id, .fence = f->run->fence, .due_at = l->now, .now = l->now};
+	op_fill(run_give_back_op(op), .node = l->node, .run = f->run->id, .fence = f->run->fence, .due_at = l->now, .now = l->now);
 	life_apply_one(l, op);
 	life_say(l, "back", "\"run\":%" PRId64 ",\"fence\":%" PRId64, f->run->id, f->run->fence);
 	flight_drop(l, f);
@@ -291,26 +299,26 @@ static bool claim(struct life *l)
 	usec_t was = l->wake.next_due;
 	bool more;
 
-	op->claim = (struct op_claim){.node = l->node, .now = l->now, .room = room, .owner_max = l->owner_max,
-		.gate = gate_of_spec, .machine = l->machine};
+	op_fill(claim_op(op), .node = l->node, .now = l->now, .room = room, .owner_max = l->owner_max,
+		.gate = gate_of_spec, .machine = l->machine);
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "claim: %s\n", op->err.msg);
 		abort();
 	}
 	l->claims++;
-	for (size_t i = 0; i < op->claim.replaced.n; i++) {
-		const struct run_change *r = &op->claim.replaced.v[i];
+	for (size_t i = 0; i < claim_op(op)->replaced.n; i++) {
+		const struct run_change *r = &claim_op(op)->replaced.v[i];
 
 		life_say(l, "replaced", "\"run\":%" PRId64 ",\"fence\":%" PRId64, r->run, r->fence);
 		life_cancel_worker(l, r->run, r->fence);
 	}
-	more = op->claim.claimed.n + op->claim.settled.n + op->claim.replaced.n > 0 || l->wake.next_due != was;
+	more = claim_op(op)->claimed.n + claim_op(op)->settled.n + claim_op(op)->replaced.n > 0 || l->wake.next_due != was;
 	if (!more)
 		l->spins++;
-	if (l->room_said || room > op->claim.claimed.n)
-		life_say(l, "room", "\"left\":%zu", room - op->claim.claimed.n);
-	l->room_said = room - op->claim.claimed.n;
-	take_claimed(l, &op->claim);
+	if (l->room_said || room > claim_op(op)->claimed.n)
+		life_say(l, "room", "\"left\":%zu", room - claim_op(op)->claimed.n);
+	l->room_said = room - claim_op(op)->claimed.n;
+	take_claimed(l, claim_op(op));
 	return more;
 }
 
@@ -320,16 +328,16 @@ static void plan(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_PLAN, NULL, NULL);
 
-	op->plan = (struct op_plan){.now = l->now, .horizon = l->now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
-		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = l->schedule_cache};
+	op_fill(plan_op(op), .now = l->now, .horizon = l->now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
+		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = l->schedule_cache);
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "plan: %s\n", op->err.msg);
 		abort();
 	}
-	if (!l->draining && op->plan.runs && life_random(l) % 60 == 0)
+	if (!l->draining && plan_op(op)->runs && life_random(l) % 60 == 0)
 		life_meddle(l);
 	/* or with runs planned for the next seconds */
-	if (!l->draining && op->plan.runs && life_random(l) % 150 == 0)
+	if (!l->draining && plan_op(op)->runs && life_random(l) % 150 == 0)
 		die(l);
 }
 
@@ -342,13 +350,13 @@ void life_late(struct life *l, usec_t since, bool set_back)
 	do {
 		AUTO(op) *op = op_new(OP_LATE, NULL, NULL);
 
-		op->late = (struct op_late){.since = since, .now = l->now, .after = after, .set_back = set_back,
-			.fn = schedule_cache_missed, .fn_arg = l->schedule_cache};
+		op_fill(late_runs_op(op), .since = since, .now = l->now, .after = after, .set_back = set_back,
+			.fn = schedule_cache_missed, .fn_arg = l->schedule_cache);
 		if (!life_apply_one(l, op)) {
 			fprintf(stderr, "late: %s\n", op->err.msg);
 			abort();
 		}
-		after = op->late.more;
+		after = late_runs_op(op)->more;
 	} while (after);
 }
 
@@ -368,7 +376,7 @@ void life_spawner_new(struct life *l)
 void life_engine_open(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
-	struct op_node_open *o = &op->node_open;
+	struct op_node_open *o = node_open_op(op);
 
 	snprintf(l->node, sizeof(l->node), "node-%d", ++l->nodes);
 	*o = (struct op_node_open){.node = l->node, .name = "one", .spawner = l->spawner, .host = "here", .now = l->now};
@@ -398,7 +406,7 @@ static void end_pauses(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_PAUSES_END, NULL, NULL);
 
-	op->pauses_end.now = l->now;
+	pause_times_op(op)->now = l->now;
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "pauses: %s\n", op->err.msg);
 		abort();
@@ -409,7 +417,7 @@ static void expire(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_EXPIRE, NULL, NULL);
 
-	op->expire.now = l->now;
+	expired_runs_op(op)->now = l->now;
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "expire: %s\n", op->err.msg);
 		abort();

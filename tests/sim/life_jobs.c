@@ -8,6 +8,9 @@
 #include "daemon/api/submit/job_change.h"
 #include "daemon/api/submit/submission.h"
 #include "sim/life.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -170,15 +173,15 @@ static bool add_job(struct life *l)
 		abort();
 	}
 	submission_set_owner(&s);
-	op->add = s.jobs[0];
+	job_add_op(op)->job = s.jobs[0];
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "not added: %s\n", op->err.msg);
 		abort();
 	}
 	l->jobs = xrealloc(l->jobs, (l->n_jobs + 1) * sizeof(*l->jobs));
-	l->jobs[l->n_jobs++] = (struct life_job){.id = op->add.id, .uid = s.uid, .queue = queue,
+	l->jobs[l->n_jobs++] = (struct life_job){.id = job_add_op(op)->job.id, .uid = s.uid, .queue = queue,
 		.spec = xstrdup(s.v[0].text), .revision = 1, .habits = habits_of(l)};
-	life_say(l, "job", "\"id\":%" PRId64 ",\"uid\":%" PRId64 ",\"spec\":%s", op->add.id, s.uid, s.v[0].text);
+	life_say(l, "job", "\"id\":%" PRId64 ",\"uid\":%" PRId64 ",\"spec\":%s", job_add_op(op)->job.id, s.uid, s.v[0].text);
 	return true;
 }
 
@@ -232,12 +235,12 @@ void life_change_job(struct life *l, struct life_job *j)
 		abort();
 	a.job = job;
 	if (job_change_merge(&a, patch, l->zones, &e) && a.changed) {
-		op->change = a.change;
-		op->change.uid = -1;
+		op_copy(job_change_op(op), a.change);
+		job_change_op(op)->uid = -1;
 		if (life_apply_one(l, op)) {
 			free(j->spec);
 			j->spec = xstrdup(a.text);
-			j->revision = op->change.revision;
+			j->revision = job_change_op(op)->revision;
 			life_say(l, "change", "\"job\":%" PRId64 ",\"spec\":%s", j->id, a.text);
 		}
 	}

@@ -8,6 +8,8 @@
 #include "core/time/zone_cache.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "sim/life.h"
+#include "store/ops/batch.h"
+#include "store/ops/op.h"
 #include <inttypes.h>
 #include <spawn.h>
 #include <stdlib.h>

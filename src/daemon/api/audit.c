@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "daemon/loop/store_thread.h"
+#include "store/ops/event_op.h"
 #include "store/ops/op.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -175,8 +176,8 @@ static void write_event(struct audit *a, const struct act *act, const char *code
 		return;
 	op = op_new(OP_EVENT, NULL, NULL);
 	op->act = *act;
-	op->event = (struct op_event){.result = code, .now = clock_now(a->clock)};
-	snprintf(op->event.detail, sizeof(op->event.detail), "%s", detail);
+	op_fill(event_op(op), .result = code, .now = clock_now(a->clock));
+	snprintf(event_op(op)->detail, sizeof(event_op(op)->detail), "%s", detail);
 	op->patient = true;
 	store_thread_submit(a->store, op);
 }

@@ -14,6 +14,7 @@
 #include "daemon/loop/store_outage.h"
 #include "daemon/loop/user_lookup.h"
 #include "store/ops/op.h"
+#include "store/ops/owners.h"
 #include "store/store.h"
 #include <errno.h>
 #include <grp.h>
@@ -212,7 +213,7 @@ static void on_numbered(struct op *op, void *arg)
 	struct request *r = request_ticket_redeem(n->ticket);
 
 	if (r && op->ok)
-		(n->as ? set_acting_for : set_caller)(r, n->name, op->owner.number);
+		(n->as ? set_acting_for : set_caller)(r, n->name, owner_op(op)->number);
 	else if (r)
 		request_answer_err(r, &op->err);
 	free(n->name);
@@ -235,7 +236,7 @@ static void identified(struct request *r, struct store_read *q)
 	n->name = STEAL(i->name);
 	n->ticket = request_ticket(r, false);
 	op = op_new(OP_OWNER, on_numbered, n);
-	op->owner = (struct op_owner){.uid = i->uid, .name = n->name, .now = request_now(r)};
+	op_fill(owner_op(op), .uid = i->uid, .name = n->name, .now = request_now(r));
 	store_thread_submit(r->context->store, op);
 }
 

@@ -9,6 +9,10 @@
 #include "daemon/cluster/highest_term.h"
 #include "daemon/loop/exit_status.h"
 #include "daemon/loop/store_thread.h"
+#include "store/ops/event_op.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -164,7 +168,7 @@ static void resign(struct cluster *c)
 static void on_led(struct op *op, void *arg)
 {
 	struct cluster *c = arg;
-	struct op_lead *l = &op->lead;
+	struct op_lead *l = leader_op(op);
 
 	c->leading = false;
 	if (op->ok) {
@@ -199,8 +203,8 @@ static void submit_leader_work(struct cluster *c)
 	if (c->leading || c->stopped || !cluster_leads(c))
 		return;
 	op = op_new(OP_LEAD, on_led, c);
-	op->lead = (struct op_lead){.node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
-		.spares = cluster_boottime(c) - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl};
+	op_fill(leader_op(op), .node = c->o.node_id, .term = c->term, .now = now, .away_before = now - AWAY_MAX,
+		.spares = cluster_boottime(c) - c->unbroken_since < c->o.ttl, .unguarded_wait = UNGUARDED * c->o.ttl);
 	c->leading = true;
 	c->lead_sent = cluster_boottime(c);
 	store_thread_submit(c->o.store, op);
@@ -215,11 +219,11 @@ static void on_look_done(struct op *op, void *arg)
 
 	c->looking = false;
 	if (op->ok) {
-		changed = op->look.others != c->others;
-		c->others = op->look.others;
-		c->segments = op->look.segments;
-		for (size_t i = 0; i < op->look.to_end.n; i++)
-			c->o.on_to_end(&op->look.to_end.v[i], c->o.arg);
+		changed = node_poll_op(op)->others != c->others;
+		c->others = node_poll_op(op)->others;
+		c->segments = node_poll_op(op)->segments;
+		for (size_t i = 0; i < node_poll_op(op)->to_end.n; i++)
+			c->o.on_to_end(&node_poll_op(op)->to_end.v[i], c->o.arg);
 	}
 	op_free(op);
 	if (changed)
@@ -246,7 +250,7 @@ void cluster_look(struct cluster *c)
 		return;
 	}
 	op = op_new(OP_NODE_POLL, on_look_done, c);
-	op->look.node = c->o.node_id;
+	node_poll_op(op)->node = c->o.node_id;
 	c->looking = true;
 	c->looked_at = cluster_boottime(c);
 	store_thread_submit(c->o.store, op);
@@ -322,7 +326,7 @@ static void leader_event_add(struct cluster *c)
 
 	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_LEADS};
 	snprintf(op->act.object, sizeof(op->act.object), "%s", c->o.node_name);
-	op->event.now = cluster_now(c);
+	event_op(op)->now = cluster_now(c);
 	store_thread_submit(c->o.store, op);
 }
 
@@ -352,8 +356,8 @@ static void raise_alarm(struct cluster *c, const char *node, const char *words)
 	log_error("%s; see 'jobctl nodes'", words);
 	op->act = (struct act){.by = ACTOR_SYSTEM, .what = EVENT_NODE_ALARM};
 	snprintf(op->act.object, sizeof(op->act.object), "%s", node);
-	op->event = (struct op_event){.result = "stalled", .now = cluster_now(c)};
-	snprintf(op->event.detail, sizeof(op->event.detail), "%s", words);
+	op_fill(event_op(op), .result = "stalled", .now = cluster_now(c));
+	snprintf(event_op(op)->detail, sizeof(event_op(op)->detail), "%s", words);
 	store_thread_submit(c->o.store, op);
 }
 
@@ -436,7 +440,7 @@ static void on_lease_lost(struct cluster *c, const struct op *op)
 	log_error("%s", op->err.msg);
 	c->trusted_until = 0;
 	c->leads = false;
-	if (op->lease.displaced) {
+	if (lease_op(op)->displaced) {
 		c->o.on_exit(EXIT_TRY_AGAIN, c->o.arg);
 		return;
 	}
@@ -468,8 +472,8 @@ static void on_renewed(struct op *op, void *arg)
 	c->renewing = false;
 	if (op->ok) {
 		c->not_renewed = (struct log_repeat){};
-		apply_renewal(c, &op->lease);
-		set_timer(c, &c->renew_at, next_renewal(c, &op->lease));
+		apply_renewal(c, lease_op(op));
+		set_timer(c, &c->renew_at, next_renewal(c, lease_op(op)));
 	} else if (op->err.kind == ERR_FENCED) {
 		if (c->opened && !c->stopped)
 			on_lease_lost(c, op);
@@ -512,9 +516,9 @@ static void submit_renewal(struct cluster *c)
 	c->ttl = lease_wanted(c);
 	c->run_ttl = c->o.run_ttl > c->ttl ? c->o.run_ttl : c->ttl;
 	lease_shorten(c);
-	op->lease = (struct op_lease){.node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl, .run_ttl = c->run_ttl,
+	op_fill(lease_op(op), .node = c->o.node_id, .name = c->o.node_name, .ttl = c->ttl, .run_ttl = c->run_ttl,
 		.at = c->sent_wall + c->offset, .stands = !c->o.barred && c->sent >= c->stand_after, .resigns = c->resigning,
-		.guarded = c->armed && c->others > 0, .skew = c->offset};
+		.guarded = c->armed && c->others > 0, .skew = c->offset);
 	c->renewing = true;
 	store_thread_submit(c->o.leases, op);
 }

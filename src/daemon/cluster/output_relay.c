@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "daemon/cluster/output_relay_serve.h"
 #include "daemon/loop/store_thread.h"
+#include "store/ops/node/output_relays.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-event.h>
@@ -93,12 +95,12 @@ static void relay_submit(struct output_relay *r, enum relay_verb verb)
 {
 	struct op *op = op_new(verb == RELAY_ASK ? OP_RELAY_ADD : OP_RELAY, on_relay_op, r);
 
-	op->relay = (struct op_relay){.verb = verb, .id = r->id, .node = r->all->o.node_id, .ttl = TTL, .follow = r->w.follow,
-		.run = r->w.run, .attempt = r->w.attempt, .from = r->w.from, .tail = r->w.tail};
+	op_fill(output_relay_op(op), .verb = verb, .id = r->id, .node = r->all->o.node_id, .ttl = TTL, .follow = r->w.follow,
+		.run = r->w.run, .attempt = r->w.attempt, .from = r->w.from, .tail = r->w.tail);
 	if (verb == RELAY_ASK)
-		op->relay.ran_on = xstrdup(r->w.ran_on);
+		output_relay_op(op)->ran_on = xstrdup(r->w.ran_on);
 	if (verb == RELAY_KEEP) {
-		op->relay.changed = r->unfollow;
+		output_relay_op(op)->changed = r->unfollow;
 		r->unfollow = false;
 		r->kept = relay_boottime();
 	}
@@ -114,7 +116,7 @@ static void relay_forget(struct output_relay *r)
 	r->all->n--;
 	if (r->added && !r->last && !r->all->stopped) {
 		op = op_new(OP_RELAY, NULL, NULL);
-		op->relay = (struct op_relay){.verb = RELAY_DROP, .id = r->id, .node = r->all->o.node_id};
+		op_fill(output_relay_op(op), .verb = RELAY_DROP, .id = r->id, .node = r->all->o.node_id);
 		store_thread_submit(r->all->o.store, op);
 	}
 	relay_destroy(r);
@@ -185,9 +187,9 @@ static void taken(struct output_relay *r, struct op_relay *o)
 
 static void failed(struct output_relay *r, const struct op *op)
 {
-	if (op->relay.verb == RELAY_ASK)
+	if (output_relay_op(op)->verb == RELAY_ASK)
 		relay_lose(r, &op->err);
-	if (op->relay.verb == RELAY_KEEP && op->relay.changed)
+	if (output_relay_op(op)->verb == RELAY_KEEP && output_relay_op(op)->changed)
 		r->unfollow = true;
 	r->ready = 0; /* the next poll tells how many parts there are */
 }
@@ -195,15 +197,15 @@ static void failed(struct output_relay *r, const struct op *op)
 static void on_relay_op(struct op *op, void *arg)
 {
 	struct output_relay *r = arg;
-	bool tell = !r->left && (!op->ok || op->relay.verb != RELAY_KEEP);
+	bool tell = !r->left && (!op->ok || output_relay_op(op)->verb != RELAY_KEEP);
 
 	r->busy = false;
 	if (!op->ok)
 		failed(r, op);
-	else if (op->relay.verb == RELAY_ASK)
-		on_asked(r, &op->relay);
-	else if (op->relay.verb == RELAY_TAKE)
-		taken(r, &op->relay);
+	else if (output_relay_op(op)->verb == RELAY_ASK)
+		on_asked(r, output_relay_op(op));
+	else if (output_relay_op(op)->verb == RELAY_TAKE)
+		taken(r, output_relay_op(op));
 	if (r->left || op->ok)
 		relay_step(r);
 	op_free(op);

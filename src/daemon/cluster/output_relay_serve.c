@@ -10,7 +10,9 @@
 #include "daemon/loop/output_watch.h"
 #include "daemon/loop/store_thread.h"
 #include "exec/proto/output_file.h"
+#include "store/ops/node/output_relays.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <systemd/sd-event.h>
@@ -202,17 +204,17 @@ static void on_given(struct op *op, void *arg)
 	v->giving = false;
 	if (!op->ok) {
 		/* the part may have been stored: repeat exactly the same one */
-		v->part = op->relay.part;
-		op->relay.part = (struct relay_part){};
+		v->part = output_relay_op(op)->part;
+		output_relay_op(op)->part = (struct relay_part){};
 		v->not_before = serve_boottime() + RETRY;
 	} else {
-		v->number = op->relay.part.number;
-		v->done = op->relay.part.last;
+		v->number = output_relay_op(op)->part.number;
+		v->done = output_relay_op(op)->part.last;
 		if (v->end < 0 && v->part_end - v->offset < PART_MAX)
 			v->not_before = serve_boottime() + PAUSE;
 		v->offset = v->part_end;
 	}
-	if (v->gone || (op->ok && op->relay.gone))
+	if (v->gone || (op->ok && output_relay_op(op)->gone))
 		served_forget(v);
 	else if (!s->stopped)
 		served_pump(v);
@@ -223,7 +225,7 @@ static void give(struct served *v)
 {
 	struct op *op = op_new(OP_RELAY_ADD, on_given, v);
 
-	op->relay = (struct op_relay){.verb = RELAY_PUT, .id = v->id, .node = v->all->node_id, .part = v->part};
+	op_fill(output_relay_op(op), .verb = RELAY_PUT, .id = v->id, .node = v->all->node_id, .part = v->part);
 	v->part = (struct relay_part){};
 	v->giving = true;
 	store_thread_submit(v->all->store, op);

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/event.h"
+#include "store/events.h"
+#include "store/ops/batch.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 #include <errno.h>

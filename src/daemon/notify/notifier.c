@@ -7,17 +7,20 @@
 #include "base/map.h"
 #include "core/job/notice.h"
 #include "core/job/owner.h"
-#include "core/job/start_plan.h"
 #include "core/job/policy.h"
+#include "core/job/start_plan.h"
 #include "daemon/loop/config.h"
-#include "daemon/notify/notice_message.h"
-#include "daemon/loop/store_thread.h"
-#include "daemon/loop/user_lookup.h"
 #include "daemon/loop/net_client.h"
 #include "daemon/loop/spawner_link.h"
+#include "daemon/loop/store_thread.h"
+#include "daemon/loop/user_lookup.h"
+#include "daemon/notify/notice_message.h"
 #include "daemon/notify/webhook_sign.h"
 #include "exec/proto/output_file.h"
+#include "store/ops/notices.h"
+#include "store/ops/notices_due.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "wire/json_value.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,7 +103,7 @@ static void submit_later(struct notifier *n, struct op *op)
 static void on_recorded(struct op *op, void *arg)
 {
 	struct notifier *n = arg;
-	const struct op_notice_done *d = &op->notice_done;
+	const struct op_notice_done *d = notice_done_op(op);
 
 	if (!op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped) {
 		log_line(log_repeat(&n->not_recorded, clock_boot(&clock_system)), NULL,
@@ -115,7 +118,7 @@ static void on_recorded(struct op *op, void *arg)
 static void on_command_recorded(struct op *op, void *arg)
 {
 	struct notifier *n = arg;
-	int64_t run = -op->notice_done.id, fence = op->notice_done.try;
+	int64_t run = -notice_done_op(op)->id, fence = notice_done_op(op)->try;
 	bool again = !op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped;
 
 	on_recorded(op, arg);
@@ -128,7 +131,7 @@ static void on_command_recorded(struct op *op, void *arg)
 static void on_webhook_recorded(struct op *op, void *arg)
 {
 	struct notifier *n = arg;
-	const struct net_id id = {NET_KIND_WEBHOOK, op->notice_done.id, op->notice_done.try};
+	const struct net_id id = {NET_KIND_WEBHOOK, notice_done_op(op)->id, notice_done_op(op)->try};
 	bool again = !op->ok && op->err.kind != ERR_NOT_FOUND && !n->stopped;
 
 	on_recorded(op, arg);
@@ -160,11 +163,11 @@ static void record(struct notifier *n, const struct sent *t, const char *error)
 	struct op *op = op_new(OP_NOTICE_DONE, recorded[t->by], n);
 	usec_t now = clock_now(n->o.clock);
 
-	op->notice_done = (struct op_notice_done){.id = t->id, .try = t->try, .now = now, .error = xstrdup(error),
+	op_fill(notice_done_op(op), .id = t->id, .try = t->try, .now = now, .error = xstrdup(error),
 		.untried = t->untried,
-		.state = !error ? NOTICE_SENT : !t->untried && (t->last || t->try >= NOTICE_TRIES) ? NOTICE_FAILED : NOTICE_WAITING};
-	if (op->notice_done.state == NOTICE_WAITING)
-		op->notice_done.due_at = t->untried ? now + NET_DELAY : retry_at(n, t->try, now);
+		.state = !error ? NOTICE_SENT : !t->untried && (t->last || t->try >= NOTICE_TRIES) ? NOTICE_FAILED : NOTICE_WAITING);
+	if (notice_done_op(op)->state == NOTICE_WAITING)
+		notice_done_op(op)->due_at = t->untried ? now + NET_DELAY : retry_at(n, t->try, now);
 	op->patient = true;
 	store_thread_submit(n->o.store, op);
 }
@@ -335,9 +338,9 @@ static void on_taken(struct op *op, void *arg)
 		n->not_before = clock_now(n->o.clock) + RETRY_DELAY;
 		n->again = true;
 	}
-	n->held = op->ok && op->notice_take.held;
-	for (size_t i = 0; op->ok && i < op->notice_take.taken.n; i++) {
-		struct notice **v = &op->notice_take.taken.v[i];
+	n->held = op->ok && notices_due_op(op)->held;
+	for (size_t i = 0; op->ok && i < notices_due_op(op)->taken.n; i++) {
+		struct notice **v = &notices_due_op(op)->taken.v[i];
 
 		if (!n->stopped && !map_get(&n->deliveries, (*v)->id))
 			delivery_new(n, STEAL(*v));
@@ -378,9 +381,9 @@ usec_t notifier_pump(struct notifier *n)
 	if (next > now || n->not_before > now)
 		return next > n->not_before ? next : n->not_before;
 	op = op_new(OP_NOTICE_TAKE, on_taken, n);
-	op->notice_take = (struct op_notice_take){.node = n->o.node_id, .now = now, .again_at = now + LEASE,
-		.limit = slots, .shared = n->o.shared};
-	count_in_use(n, &op->notice_take);
+	op_fill(notices_due_op(op), .node = n->o.node_id, .now = now, .again_at = now + LEASE,
+		.limit = slots, .shared = n->o.shared);
+	count_in_use(n, notices_due_op(op));
 	n->taking = true;
 	n->again = false;
 	store_thread_submit(n->o.store, op);
@@ -455,7 +458,7 @@ static void on_resumed(struct op *op, void *arg)
 static void submit_resume(struct notifier *n)
 {
 	struct op *op = op_new(OP_NOTICE_RESUME, on_resumed, n);
-	struct op_notice_resume *r = &op->notice_resume;
+	struct op_notice_resume *r = notice_resume_op(op);
 	void *try;
 
 	*r = (struct op_notice_resume){.node = n->o.node_id, .name = n->o.node_name, .now = clock_now(n->o.clock)};

@@ -6,11 +6,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/retention/archive.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/retention/archive.h"
 #include "exec/proto/output_dir.h"
-#include "store/read/check.h"
 #include "store/ops/op.h"
+#include "store/ops/retention.h"
+#include "store/read/check.h"
+#include "store/read/prune_candidates.h"
 #include "store/store.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -272,14 +274,14 @@ static void on_step_pruned(struct op *op, void *arg)
 {
 	struct retention *r = arg;
 	struct step *l = STEAL(r->step);
-	bool more = r->stage == STAGE_HISTORY ? !l->pass.done || op->prune.events == EVENTS_STEP : l->more && !l->pass.done;
+	bool more = r->stage == STAGE_HISTORY ? !l->pass.done || retention_prune_op(op)->events == EVENTS_STEP : l->more && !l->pass.done;
 
 	r->busy = false;
 	if (op->ok) {
-		r->report.runs += op->prune.runs;
-		r->report.jobs += op->prune.jobs;
-		r->report.events += op->prune.events;
-		forget_files(r, op->prune.outputs, op->prune.n_outputs);
+		r->report.runs += retention_prune_op(op)->runs;
+		r->report.jobs += retention_prune_op(op)->jobs;
+		r->report.events += retention_prune_op(op)->events;
+		forget_files(r, retention_prune_op(op)->outputs, retention_prune_op(op)->n_outputs);
 		r->pass = l->pass;
 		if (more)
 			set_step_timer(r, STEP_PAUSE);
@@ -319,10 +321,10 @@ static void step_submit(struct retention *r, struct step *l)
 	r->busy = true;
 	if (l->stage == STAGE_OUTPUTS) {
 		op = op_new(OP_FORGET, on_forgotten, r);
-		op->forget = (struct op_forget){l->outputs, l->n_outputs};
+		op_fill(retention_forget_op(op), l->outputs, l->n_outputs);
 	} else {
 		op = op_new(OP_PRUNE, on_step_pruned, r);
-		op->prune = (struct op_prune){.list = &l->list, .events_before = l->now - l->keep.age};
+		op_fill(retention_prune_op(op), .list = &l->list, .events_before = l->now - l->keep.age);
 	}
 	op->patient = true;
 	store_thread_submit(r->o.store, op);

@@ -8,6 +8,7 @@
 #include "daemon/loop/store_thread.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "store/ops/op.h"
+#include "store/ops/run/late_runs.h"
 #include <inttypes.h>
 #include <sys/timex.h>
 #include <unistd.h>
@@ -84,12 +85,12 @@ static void on_catch_up_done(struct op *op, void *arg)
 		log_warning("could not catch up with missed slots, trying again in 1 s: %s", op->err.msg);
 		t->not_before = clock_boot(t->o.clock) + CHECK_INTERVAL;
 	} else {
-		if (op->late.missed)
-			log_info("%zu planned runs were missed while no daemon was running", op->late.missed);
-		if (op->late.undone)
+		if (late_runs_op(op)->missed)
+			log_info("%zu planned runs were missed while no daemon was running", late_runs_op(op)->missed);
+		if (late_runs_op(op)->undone)
 			log_warning("the clock was set back: %zu planned runs are planned again",
-				op->late.undone);
-		t->after = op->late.more;
+				late_runs_op(op)->undone);
+		t->after = late_runs_op(op)->more;
 		t->set_back = false;
 		t->caught_up = t->after == 0;
 	}
@@ -101,8 +102,8 @@ static void submit_catch_up(struct clock_guard *t, usec_t now)
 {
 	struct op *op = op_new(OP_LATE, on_catch_up_done, t);
 
-	op->late = (struct op_late){.since = t->since, .now = now, .after = t->after, .set_back = t->set_back,
-		.fn = schedule_cache_missed, .fn_arg = t->o.schedule_cache};
+	op_fill(late_runs_op(op), .since = t->since, .now = now, .after = t->after, .set_back = t->set_back,
+		.fn = schedule_cache_missed, .fn_arg = t->o.schedule_cache);
 	t->asking = true;
 	store_thread_submit(t->o.store, op);
 }

@@ -6,11 +6,13 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "daemon/artifact/artifact_requests.h"
-#include "daemon/schedule/dispatcher_private.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"
 #include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <systemd/sd-event.h>
@@ -39,7 +41,7 @@ static void on_given_back(struct op *op, void *arg)
 		return;
 	}
 	log_line(log_repeat(&d->not_given_back, clock_boot(d->o.clock)), NULL,
-		"could not give back run %" PRId64 ", trying again every second: %s", op->give_back.run, op->err.msg);
+		"could not give back run %" PRId64 ", trying again every second: %s", run_give_back_op(op)->run, op->err.msg);
 	dispatcher_submit_later(d, op);
 }
 
@@ -59,8 +61,8 @@ void dispatcher_give_back(struct dispatcher *d, struct active_run *f, usec_t del
 	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
 	usec_t now = clock_now(d->o.clock);
 
-	op->give_back = (struct op_give_back){.node = d->o.node_id, .run = f->run->id, .fence = f->run->fence,
-		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now};
+	op_fill(run_give_back_op(op), .node = d->o.node_id, .run = f->run->id, .fence = f->run->fence,
+		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now);
 	active_runs_remove(&d->active_runs, f);
 	store_thread_submit(d->o.store, op);
 }
@@ -163,12 +165,12 @@ static void on_claimed(struct op *op, void *arg)
 		d->claim_refused = (struct err){};
 		d->not_claimed = (struct log_repeat){};
 	}
-	for (size_t i = 0; op->ok && i < op->claim.claimed.n; i++)
-		receive_claimed(d, &op->claim.claimed.v[i]);
-	for (size_t i = 0; op->ok && i < op->claim.settled.n; i++)
-		run_watch_notify(d->o.run_watch_set, op->claim.settled.v[i].job, op->claim.settled.v[i].run, op->claim.settled.v[i].state);
-	for (size_t i = 0; op->ok && i < op->claim.replaced.n; i++)
-		dispatcher_cancel(d, op->claim.replaced.v[i].run, op->claim.replaced.v[i].fence);
+	for (size_t i = 0; op->ok && i < claim_op(op)->claimed.n; i++)
+		receive_claimed(d, &claim_op(op)->claimed.v[i]);
+	for (size_t i = 0; op->ok && i < claim_op(op)->settled.n; i++)
+		run_watch_notify(d->o.run_watch_set, claim_op(op)->settled.v[i].job, claim_op(op)->settled.v[i].run, claim_op(op)->settled.v[i].state);
+	for (size_t i = 0; op->ok && i < claim_op(op)->replaced.n; i++)
+		dispatcher_cancel(d, claim_op(op)->replaced.v[i].run, claim_op(op)->replaced.v[i].fence);
 	map_done(&d->early_cancels);
 	op_free(op);
 }
@@ -220,8 +222,8 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	if (d->next_due > now || d->not_before > now)
 		return d->next_due > d->not_before ? d->next_due : d->not_before;
 	op = op_new(OP_CLAIM, on_claimed, d);
-	op->claim = (struct op_claim){.node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX,
-		.owner_max = d->owner_max, .labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine};
+	op_fill(claim_op(op), .node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX,
+		.owner_max = d->owner_max, .labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine);
 	op->patient = room(d) == 0;
 	d->claiming = true;
 	store_thread_submit(d->o.store, op);

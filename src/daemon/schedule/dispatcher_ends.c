@@ -9,11 +9,12 @@
 #include "base/text.h"
 #include "core/decide/judge.h"
 #include "core/job/start_failure.h"
-#include "daemon/schedule/dispatcher_private.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/schedule/dispatcher_private.h"
 #include "exec/proto/output_file.h"
 #include "store/ops/op.h"
+#include "store/ops/run/runs.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void note_late(struct dispatcher *d, struct active_run *f, const struct o
 {
 	log_line(log_repeat(&d->not_recorded, clock_boot(d->o.clock)), NULL,
 		"could not record the end of run %" PRId64 ", trying again every second, also for runs that end meanwhile: %s",
-		op->ended.attempt.run, op->err.msg);
+		run_ended_op(op)->attempt.run, op->err.msg);
 	d->late_ends += f && !f->late;
 	if (f)
 		f->late = true;
@@ -63,7 +64,7 @@ static void note_recorded(struct dispatcher *d, const struct active_run *f)
 static void on_end_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	const struct attempt *a = &op->ended.attempt;
+	const struct attempt *a = &run_ended_op(op)->attempt;
 	struct active_run *f = active_runs_get(&d->active_runs, a->run, a->fence);
 
 	if (!op->ok && dispatcher_may_retry(op->err.kind)) {
@@ -86,10 +87,10 @@ static void on_end_recorded(struct op *op, void *arg)
 	spawner_link_ack(d->o.spawner, a->run, a->fence);
 	if (!op->ok)
 		log_warning("dropped the end of run %" PRId64 ": %s", a->run, op->err.msg);
-	else if (op->ended.stale)
+	else if (run_ended_op(op)->stale)
 		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
 	else
-		run_watch_notify(d->o.run_watch_set, op->ended.job, a->run, op->ended.became);
+		run_watch_notify(d->o.run_watch_set, run_ended_op(op)->job, a->run, run_ended_op(op)->became);
 	if (f)
 		active_runs_remove(&d->active_runs, f);
 	op_free(op);
@@ -161,13 +162,13 @@ static void record_end(struct dispatcher *d, const struct active_run *f)
 	struct judge_verdict v = decide_run_end(d, f);
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
-	op->ended = (struct op_ended){.node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+	op_fill(run_ended_op(op), .node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
 		.lost = v.lost, .dead = v.dead, .pause = v.pause,
-		.suspend = start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL};
-	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
-	copy_end(&op->ended.attempt, &f->end);
-	op->ended.attempt.outcome = v.outcome;
-	op->ended.tail = read_end_tail(d, f);
+		.suspend = start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL);
+	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
+	copy_end(&run_ended_op(op)->attempt, &f->end);
+	run_ended_op(op)->attempt.outcome = v.outcome;
+	run_ended_op(op)->tail = read_end_tail(d, f);
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }

@@ -7,7 +7,9 @@
 #include "daemon/loop/exit_status.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/schedule/dispatcher_private.h"
+#include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
+#include "store/ops/run/claims.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <sys/utsname.h>
@@ -121,26 +123,26 @@ static void adopt_runs(struct dispatcher *d, struct op_node_open *n, bool same)
 static void on_node_opened(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	bool same = text_equal(op->node_open.spawner, spawner_link_id(d->o.spawner));
+	bool same = text_equal(node_open_op(op)->spawner, spawner_link_id(d->o.spawner));
 
 	if (!op->ok) {
-		log_error("could not register with the store, %s: %s", op->node_open.rival ? "exiting" : "trying again", op->err.msg);
-		if (op->node_open.rival)
+		log_error("could not register with the store, %s: %s", node_open_op(op)->rival ? "exiting" : "trying again", op->err.msg);
+		if (node_open_op(op)->rival)
 			d->o.on_exit(EXIT_TRY_AGAIN, d->o.arg);
 		spawner_link_close(d->o.spawner, REGISTER_DELAY);
 		op_free(op);
 		return;
 	}
 	if (!d->was_open)
-		d->last_seen = op->node_open.last_seen;
+		d->last_seen = node_open_op(op)->last_seen;
 	d->was_open = true;
-	if (op->node_open.given_up)
+	if (node_open_op(op)->given_up)
 		disown_runs(d); /* the leader gave this node up meanwhile */
 	if (same)
 		adopt_own_runs(d);
-	adopt_runs(d, &op->node_open, same);
+	adopt_runs(d, node_open_op(op), same);
 	if (same) { /* otherwise the new connection registers the node again */
-		d->o.on_opened(op->node_open.others, d->o.arg);
+		d->o.on_opened(node_open_op(op)->others, d->o.arg);
 		spawner_link_list(d->o.spawner);
 	}
 	op_free(op);
@@ -153,13 +155,13 @@ static void register_node(struct dispatcher *d)
 
 	if (d->spawners.n == 0 || !text_equal(d->spawners.v[d->spawners.n - 1], id))
 		strv_add(&d->spawners, id);
-	op->node_open = (struct op_node_open){.node = d->o.node_id, .name = d->o.node_name,
+	op_fill(node_open_op(op), .node = d->o.node_id, .name = d->o.node_name,
 		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock),
 		.labels = d->o.labels, .barred = d->o.barred, .ttl = d->o.lease,
 		.run_ttl = d->o.run_lease, .boot = d->o.boot_id, .machine = d->o.machine, .uptime = clock_boot(d->o.clock),
-		.past_spawners = d->o.past_spawners, .in_use = d->o.in_use};
+		.past_spawners = d->o.past_spawners, .in_use = d->o.in_use);
 	if (d->o.on_spawner)
-		d->o.on_spawner(op->node_open.spawner, d->o.arg);
+		d->o.on_spawner(node_open_op(op)->spawner, d->o.arg);
 	store_thread_submit(d->o.store, op);
 }
 

@@ -5,16 +5,18 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/job.h"
 #include "core/decide/judge.h"
+#include "core/job/job.h"
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
-#include "daemon/schedule/dispatcher_private.h"
-#include "daemon/schedule/long_runs.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/loop/warrants.h"
+#include "daemon/schedule/dispatcher_private.h"
+#include "daemon/schedule/long_runs.h"
 #include "store/ops/op.h"
+#include "store/ops/run/runs.h"
+#include "store/store.h"
 #include "wire/params_json.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
@@ -159,7 +161,7 @@ static void record_starts_in(struct dispatcher *d, usec_t delay)
 static void on_start_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct active_run *f = active_runs_get(&d->active_runs, op->started.run, op->started.fence);
+	struct active_run *f = active_runs_get(&d->active_runs, run_started_op(op)->run, run_started_op(op)->fence);
 
 	if (!op->ok && f) {
 		f->start_recorded = false;
@@ -185,10 +187,10 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 			continue;
 		f->start_recorded = true;
 		op = op_new(OP_STARTED, on_start_recorded, d);
-		op->started = (struct op_started){.node = d->o.node_id,
+		op_fill(run_started_op(op), .node = d->o.node_id,
 			.spawner = d->spawners.v[d->spawners.n - 1], .run = f->run->id,
 			.fence = f->run->fence, .attempt = f->run->attempt, .pid = f->end.pid,
-			.started_at = f->end.started_at};
+			.started_at = f->end.started_at);
 		op->patient = true;
 		store_thread_submit(d->o.store, op);
 	}

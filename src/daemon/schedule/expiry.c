@@ -7,6 +7,8 @@
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
 #include "store/ops/op.h"
+#include "store/ops/run/expired_runs.h"
+#include "store/ops/run/runs.h"
 #include <stdbool.h>
 
 #define RETRY_DELAY USEC_SEC /* after the store refused the operation */
@@ -46,7 +48,7 @@ void expiry_stop(struct expiry *x)
 static void on_expired(struct op *op, void *arg)
 {
 	struct expiry *x = arg;
-	const struct run_changes *l = &op->expire.expired;
+	const struct run_changes *l = &expired_runs_op(op)->expired;
 
 	x->under_way = false;
 	if (!op->ok) {
@@ -73,7 +75,7 @@ usec_t expiry_pump(struct expiry *x)
 	if (at > now)
 		return at;
 	op = op_new(OP_EXPIRE, on_expired, x);
-	op->expire.now = now;
+	expired_runs_op(op)->now = now;
 	x->under_way = true;
 	store_thread_submit(x->store, op);
 	return USEC_NEVER;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/loop/store_thread.h"
+#include "store/ops/job/pause_times.h"
 #include "store/ops/op.h"
 #include <stdbool.h>
 
@@ -43,7 +44,7 @@ void pause_timer_stop(struct pause_timer *p)
 static void on_pauses_ended(struct op *op, void *arg)
 {
 	struct pause_timer *p = arg;
-	const struct op_pauses_end *o = &op->pauses_end;
+	const struct op_pauses_end *o = pause_times_op(op);
 
 	p->ending = false;
 	if (!op->ok) {
@@ -71,7 +72,7 @@ usec_t pause_timer_pump(struct pause_timer *p)
 	if (at > now)
 		return at;
 	op = op_new(OP_PAUSES_END, on_pauses_ended, p);
-	op->pauses_end.now = now;
+	pause_times_op(op)->now = now;
 	p->ending = true;
 	store_thread_submit(p->store, op);
 	return USEC_NEVER;

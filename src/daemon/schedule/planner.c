@@ -11,6 +11,8 @@
 #include "daemon/loop/store_thread.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "store/ops/op.h"
+#include "store/ops/run/boot_runs.h"
+#include "store/ops/run/plans.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,8 +78,8 @@ static void on_booted(struct op *op, void *arg)
 		p->boot_at = clock_now(p->clock) + RETRY_DELAY;
 		return;
 	}
-	if (op->boot.runs)
-		log_info("the machine was booted: %zu boot jobs queued", op->boot.runs);
+	if (boot_runs_op(op)->runs)
+		log_info("the machine was booted: %zu boot jobs queued", boot_runs_op(op)->runs);
 	op_free(op);
 }
 
@@ -150,8 +152,8 @@ void planner_boot(struct planner *p, const char *node_name)
 	if (!read_boot_id(p))
 		return;
 	op = op_new(OP_BOOT, on_booted, p);
-	op->boot = (struct op_boot){.name = node_name, .boot = p->boot_id, .now = clock_now(p->clock),
-		.fn = boot_due};
+	op_fill(boot_runs_op(op), .name = node_name, .boot = p->boot_id, .now = clock_now(p->clock),
+		.fn = boot_due);
 	store_thread_submit(p->store, op);
 }
 
@@ -210,8 +212,8 @@ static usec_t plan(struct planner *p, usec_t now)
 	if (at > now)
 		return at;
 	op = op_new(OP_PLAN, on_planned, p);
-	op->plan = (struct op_plan){.node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
-		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = p->schedule_cache};
+	op_fill(plan_op(op), .node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
+		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = p->schedule_cache);
 	p->planning = true;
 	store_thread_submit(p->store, op);
 	return USEC_NEVER;

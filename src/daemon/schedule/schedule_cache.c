@@ -11,7 +11,8 @@
 #include "core/time/schedule_set.h"
 #include "core/time/slots.h"
 #include "core/time/zone_cache.h"
-#include "store/ops/op.h"
+#include "store/ops/run/late_runs.h"
+#include "store/ops/run/plans.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdatomic.h>

@@ -1,69 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A batch of operations as one transaction: in groups first, one by one when a group fails. */
+/* Commits a batch of operations; repeats them one by one after a failure. */
+#include "store/ops/batch.h"
+#include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
-#include "core/time/slots.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/batch_failpoints.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/notices_due.h"
+#include "store/ops/op_private.h"
+#include "store/outcomes.h"
 #include "store/store_private.h"
+#include "store/tx.h"
+#include "store/wakeup.h"
 #include <time.h>
 
-#define TRIES 6           /* of a batch, whatever went wrong with it */
+#define TRIES 6           /* of a batch, for any reason */
 #define RECONNECT_MS 1000 /* how long a batch waits for a lost connection */
-#define NEWS_PAUSE (100 * USEC_MSEC) /* between two times that others hear of ends */
 
+/* Groups apply all operations of one phase together; they run between operations without a phase. */
 enum way { IN_GROUPS, ONE_BY_ONE };
-
-/*
- * The kinds with a phase are gathered into groups, run in this order between two operations without one. They may
- * change places: a new job's number is known to nobody yet, a start comes before its end, and a claim names no run.
- */
-static const struct op_info {
-	op_fn *apply;
-	int phase;   /* 0: runs alone, in its place */
-	bool growth; /* new work: refused while the disk is full */
-	bool quiet;  /* is of no concern to other nodes */
-	bool free;   /* waits for no turn: it writes what no other engine writes, or must not be kept waiting */
-} op_infos[OP_KIND_MAX] = {
-	[OP_JOB_ADD] = {job_add_apply, 1, true},
-	[OP_JOB_BULK] = {job_bulk_apply, 0, true},
-	[OP_JOB_CANCEL] = {job_cancel_apply, 0, false},
-	[OP_JOB_REMOVE] = {job_cancel_apply, 0, false},
-	[OP_JOB_CHANGE] = {job_change_apply, 0, true},
-	[OP_TEMPLATE_PUT] = {template_op_apply, 0, true},
-	[OP_TEMPLATE_REMOVE] = {template_op_apply, 0, false},
-	[OP_RUN_CANCEL] = {run_cancel_apply, 0, false},
-	[OP_PAUSE] = {pause_apply, 0, false},
-	[OP_RESUME] = {resume_apply, 0, false},
-	[OP_PAUSES_END] = {pause_times_apply, 0, false},
-	[OP_EXPIRE] = {expired_runs_apply, 0, false},
-	[OP_TRIGGER] = {trigger_apply, 0, true},
-	[OP_PLAN] = {plan_apply, 2, true},
-	[OP_LATE] = {late_runs_apply, 0, false},
-	[OP_BOOT] = {boot_runs_apply, 0, true},
-	[OP_STARTED] = {run_started_apply, 3, false},
-	[OP_ENDED] = {run_ended_apply, 4, false},
-	[OP_GIVE_BACK] = {run_give_back_apply, 5, false},
-	[OP_CLAIM] = {claim_apply, 6, true},
-	[OP_DEAD_RETRY] = {dead_letters_apply, 0, true},
-	[OP_DEAD_PURGE] = {dead_letters_apply, 0, false},
-	[OP_NODE_OPEN] = {node_open_apply, 0, false},
-	[OP_NODE_CLOSE] = {node_close_apply, 0, false},
-	[OP_NODE_COMMAND] = {node_command_apply, 0, false},
-	[OP_LEASE] = {lease_apply, 0, false, true, true},
-	[OP_LEAD] = {leader_apply, 0, false, true},
-	[OP_NODE_POLL] = {node_poll_apply, 0, false, true, true},
-	[OP_PRUNE] = {retention_prune_apply, 0, false, true},
-	[OP_FORGET] = {retention_forget_apply, 0, false, true},
-	[OP_EVENT] = {event_op_apply, 0, true, true, true},
-	[OP_LIMIT_SET] = {limit_set_apply, 0, false},
-	[OP_LIMIT_RM] = {limit_remove_apply, 0, false},
-	[OP_OWNER] = {owner_apply, 0, false},
-	[OP_NOTICE_ADD] = {notice_add_apply, 0, true},
-	[OP_NOTICE_TAKE] = {notices_due_apply, 0, false},
-	[OP_NOTICE_DONE] = {notice_done_apply, 0, false},
-	[OP_NOTICE_RESUME] = {notice_resume_apply, 0, false},
-	[OP_RELAY_ADD] = {output_relay_apply, 7, true, true, true},
-	[OP_RELAY] = {output_relay_apply, 8, false, true, true},
-};
-#define PHASES 8
 
 struct batch {
 	struct store *s;
@@ -72,17 +29,12 @@ struct batch {
 	struct op **group; /* room for n */
 	enum way way;
 	bool no_growth;    /* the disk is full */
-	bool repeatable;   /* done once or twice, it is the same: nobody needs to learn what became of it */
-	bool leases;       /* nothing else: nobody wakes up for what they change, and they must not take long */
+	bool repeatable;   /* a batch with an unknown commit is repeated without reading back its outcome */
+	bool leases;       /* only lease renewals: they must be fast, and no wake-up time depends on them */
 	struct batch_wake wake;
 };
 
-static const struct op_info *op_info_of(const struct op *op)
-{
-	return &op_infos[op->kind];
-}
-
-/* Errors that end the whole transaction, as against those of one statement. */
+/* Errors that end the whole transaction. Other errors concern one statement. */
 static bool ends_batch(enum err_kind kind)
 {
 	return kind == ERR_BUSY || kind == ERR_FULL || kind == ERR_UNCERTAIN || kind == ERR_UNREACHABLE ||
@@ -90,18 +42,18 @@ static bool ends_batch(enum err_kind kind)
 }
 
 /*
- * On a server, engines write one after the other, as they do in a file: jobs, runs and places are locked in whatever
- * order a batch needs them, and what was counted stays true until the commit. Taken before any other lock, so that
- * nobody who waits for it holds what its holder waits for.
+ * On PostgreSQL the engines write one after another, as SQLite enforces it: a batch locks jobs, runs and permits in any
+ * order, and its counts must stay valid until the commit. This lock is taken before all others, so a waiting engine holds
+ * no lock that the current writer needs.
  */
 static bool writers_serialise(const struct batch *b, struct err *e)
 {
 	AUTO_QUERY q = {};
-	bool free = true;
+	bool unordered = true;
 
 	for (size_t i = 0; i < b->n; i++)
-		free = free && op_info_of(b->ops[i])->free;
-	if (free || !b->s->db->ops->reconnects)
+		unordered = unordered && op_info(b->ops[i])->unordered;
+	if (unordered || !b->s->db->ops->reconnects)
 		return true;
 	q = query_start(b->s->db, Q_TURN_TAKE, e);
 	return query_finish(&q);
@@ -109,13 +61,13 @@ static bool writers_serialise(const struct batch *b, struct err *e)
 
 static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
 {
-	for (int phase = 1; phase <= PHASES; phase++) {
+	for (int phase = 1; phase <= OP_PHASES; phase++) {
 		size_t n = 0;
 
 		for (size_t i = from; i < to; i++)
-			if (b->ops[i]->ok && op_info_of(b->ops[i])->phase == phase)
+			if (b->ops[i]->ok && op_info(b->ops[i])->phase == phase)
 				b->group[n++] = b->ops[i];
-		if (n > 0 && !op_info_of(b->group[0])->apply(b->s, b->group, n, e))
+		if (n > 0 && !op_info(b->group[0])->apply(b->s, b->group, n, e))
 			return false;
 	}
 	return true;
@@ -126,11 +78,11 @@ static bool run_in_groups(struct batch *b, struct err *e)
 	size_t from = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
-		if (op_info_of(b->ops[i])->phase)
+		if (op_info(b->ops[i])->phase)
 			continue;
 		if (!run_phases(b, from, i, e))
 			return false;
-		if (b->ops[i]->ok && !op_info_of(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+		if (b->ops[i]->ok && !op_info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
 			return false;
 		from = i + 1;
 	}
@@ -149,7 +101,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 			continue;
 		if (!db->savepoint(b->s->db, e))
 			return false;
-		if (!op_info_of(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
+		if (!op_info(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
 			if (ends_batch(e->kind))
 				return false;
 			op->ok = false;
@@ -167,89 +119,6 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 	return true;
 }
 
-/* The first of all lanes; those that are full are among them, and the claim that follows will find that out. */
-static bool first_due_read(struct store *s, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
-	struct look look = {.known = true, .at = USEC_NEVER};
-
-	while (query_row(&q)) {
-		usec_t due;
-
-		query_get_text(&q);
-		query_get_int(&q);
-		query_get_int(&q);
-		due = query_get_int(&q);
-		if (due < look.at)
-			look.at = due;
-	}
-	if (!q.failed)
-		s->look = look;
-	return !q.failed;
-}
-
-void wakeup_claim_by(struct store *s, usec_t due_at)
-{
-	if (due_at < s->look.at)
-		s->look.at = due_at;
-	if (s->others > 0 && due_at <= clock_now(s->clock) + SLOTS_LOOKAHEAD)
-		wakeup_peers(s, false);
-}
-
-static bool notified_recently(const struct store *s)
-{
-	return clock_boot(s->clock) - s->notified_at < NEWS_PAUSE;
-}
-
-/* A file that changes is news by itself. */
-void wakeup_peers(struct store *s, bool soon)
-{
-	if (s->others > 0 && soon && notified_recently(s))
-		s->notify_pending = s->db->ops->reconnects;
-	else if (s->others > 0)
-		s->news = true;
-}
-
-/* Of starts others hear less urgently: somebody there may follow the output. They do not count as news of ends. */
-static bool start_is_notified(struct store *s, const struct op *op)
-{
-	usec_t now = clock_boot(s->clock);
-
-	if (s->others == 0 || op->kind != OP_STARTED || !op->ok || now - s->start_notified_at < NEWS_PAUSE)
-		return false;
-	s->start_notified_at = now;
-	return true;
-}
-
-/* Once for a batch, and with its commit. */
-static bool peers_notify(struct batch *b, struct err *e)
-{
-	struct store *s = b->s;
-	bool start = false;
-	AUTO_QUERY q = {};
-
-	for (size_t i = 0; i < b->n; i++)
-		start = start_is_notified(s, b->ops[i]) || start;
-	for (size_t i = 0; i < b->n; i++)
-		if (b->ops[i]->ok && !op_info_of(b->ops[i])->quiet && (!op_info_of(b->ops[i])->phase || b->ops[i]->kind == OP_ENDED))
-			wakeup_peers(s, op_info_of(b->ops[i])->phase);
-	if (s->notify_pending && !notified_recently(s))
-		s->news = true;
-	if (!s->news && !start)
-		return true;
-	if (s->news) {
-		s->notified_at = clock_boot(s->clock);
-		s->notify_pending = false;
-	}
-	q = query_start(s->db, Q_NEWS_TELL, e);
-	return query_finish(&q);
-}
-
-void wakeup_claim_unknown(struct store *s)
-{
-	s->look = (struct look){};
-}
-
 static usec_t never_if_none(usec_t t)
 {
 	return t ? t : USEC_NEVER;
@@ -265,11 +134,11 @@ static bool wake_times_read(struct batch *b, struct err *e)
 	if (b->leases && s->db->ops->reconnects)
 		return true;
 	for (size_t i = 0; i < b->n; i++)
-		if (b->ops[i]->ok && !op_info_of(b->ops[i])->phase)
+		if (b->ops[i]->ok && !op_info(b->ops[i])->phase)
 			wakeup_claim_unknown(s);
-	if (!s->look.known && !first_due_read(s, e))
+	if (!s->claim_wakeup.known && !wakeup_claim_read(s, e))
 		return false;
-	b->wake.next_due = s->look.at;
+	b->wake.next_due = s->claim_wakeup.at;
 	query_int(&slot, s->segments);
 	if (query_row(&slot)) {
 		b->wake.next_slot = never_if_none(query_get_int(&slot));
@@ -277,6 +146,21 @@ static bool wake_times_read(struct batch *b, struct err *e)
 		b->wake.expiry = never_if_none(query_get_int(&slot));
 	}
 	return !slot.failed && notices_due_first(s, &b->wake.next_notice, e);
+}
+
+/* Notifies other nodes once per batch, with its commit. */
+static bool peers_notify(struct batch *b, struct err *e)
+{
+	bool started = false;
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct op *op = b->ops[i];
+
+		started = started || (op->ok && op->kind == OP_STARTED);
+		if (op->ok && !op_info(op)->quiet && (!op_info(op)->phase || op->kind == OP_ENDED))
+			wakeup_peers(b->s, op_info(op)->phase);
+	}
+	return wakeup_peers_send(b->s, started, e);
 }
 
 static bool commit_marker_write(const struct batch *b, struct err *e)
@@ -297,7 +181,7 @@ static void ops_reset(struct batch *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		op_reset(b->ops[i]);
-		if (b->no_growth && op_info_of(b->ops[i])->growth)
+		if (b->no_growth && op_info(b->ops[i])->grows)
 			op_refuse(b->ops[i], ERR_FULL, "no space left for the store; "
 				"free some, then try again");
 	}
@@ -309,7 +193,7 @@ static bool run_batch(struct batch *b, struct err *e)
 
 	ops_reset(b);
 	event_rewind(b->s, 0);
-	b->s->news = false;
+	b->s->notify = false;
 	if (b->leases && b->s->db->ops->transact) {
 		b->wake = BATCH_WAKE_NEVER;
 		return batch_failpoints(b->ops, b->n, false, e) && lease_renew_outside_tx(b->s, b->ops, b->n, e) && batch_failpoints(b->ops, b->n, true, e);
@@ -429,7 +313,7 @@ static void batch_classify(struct batch *b)
 	b->repeatable = true;
 	for (size_t i = 0; i < b->n; i++) {
 		b->leases = b->leases && b->ops[i]->kind == OP_LEASE;
-		b->repeatable = b->repeatable && (b->ops[i]->kind == OP_LEASE || b->ops[i]->kind == OP_NODE_POLL);
+		b->repeatable = b->repeatable && op_info(b->ops[i])->repeatable;
 	}
 }
 
@@ -470,3 +354,4 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 		*e = why;
 	return false;
 }
+

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failpoints around the commit of a batch, by what is in it; in a build for tests only. */
+#include "store/ops/batch_failpoints.h"
 #include "base/auto.h"
+#include "base/err.h"
 #include "base/failpoint.h"
-#include "store/store_private.h"
+#include "core/job/run.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
 
 static bool always(const struct op *op)
 {
@@ -12,42 +20,42 @@ static bool always(const struct op *op)
 
 static bool planned_runs(const struct op *op)
 {
-	return op->plan.runs > 0;
+	return plan_op(op)->runs > 0;
 }
 
 static bool claimed_runs(const struct op *op)
 {
-	return op->claim.claimed.n > 0;
+	return claim_op(op)->claimed.n > 0;
 }
 
 static bool is_retry(const struct op *op)
 {
-	return op->ended.became == RUN_QUEUED && op->ended.failure;
+	return run_ended_op(op)->became == RUN_QUEUED && run_ended_op(op)->failure;
 }
 
 static bool is_dead(const struct op *op)
 {
-	return op->ended.dead;
+	return run_ended_op(op)->dead;
 }
 
 static bool is_lost(const struct op *op)
 {
-	return op->ended.lost;
+	return run_ended_op(op)->lost;
 }
 
 static bool took_leader_lease(const struct op *op)
 {
-	return op->lease.took;
+	return lease_op(op)->took;
 }
 
 static bool reaped_nodes(const struct op *op)
 {
-	return op->lead.dead > 0;
+	return leader_op(op)->dead > 0;
 }
 
 static bool moved(const struct op *op)
 {
-	return op->lead.moved > 0;
+	return leader_op(op)->moved > 0;
 }
 
 static const struct {

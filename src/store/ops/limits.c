@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues and the limits of owners: made, changed, removed, and shown with what they hold. */
+#include "store/ops/limits.h"
 #include "base/edit_distance.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/policy.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op_private.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,7 +131,7 @@ static bool limit_row_drop(struct store *s, int query, const struct op_limit *o,
 
 static bool refuse_missing(struct store *s, struct op *op, struct err *e)
 {
-	const struct op_limit *o = &op->limit;
+	const struct op_limit *o = limit_op(op);
 
 	op->ok = false;
 	if (o->scope == LIMIT_QUEUE)
@@ -137,9 +148,9 @@ static void limit_event(struct store *s, const struct op *op, const char *detail
 		[LIMIT_OWNER] = {EVENT_LIMIT_SET, EVENT_LIMIT_REMOVE},
 	};
 
-	event_add(s, &(struct event_new){.at = op->limit.now, .by = &op->act.by, .owner = -1,
-		.object = op->act.object[0] ? op->act.object : op->limit.key,
-		.what = words[op->limit.scope][op->kind == OP_LIMIT_RM], .detail = detail});
+	event_add(s, &(struct event_new){.at = limit_op(op)->now, .by = &op->act.by, .owner = -1,
+		.object = op->act.object[0] ? op->act.object : limit_op(op)->key,
+		.what = words[limit_op(op)->scope][op->kind == OP_LIMIT_RM], .detail = detail});
 }
 
 static char *limit_words(const struct limit *l, enum limit_scope scope)
@@ -155,7 +166,7 @@ static char *limit_words(const struct limit *l, enum limit_scope scope)
 
 static bool limit_set(struct store *s, struct op *op, struct err *e)
 {
-	struct op_limit *o = &op->limit;
+	struct op_limit *o = limit_op(op);
 	AUTO_TEXT detail = NULL;
 	struct limit l;
 	bool there;
@@ -211,7 +222,7 @@ static bool count_in(struct store *s, enum count_what what, int from, int to, co
 
 static bool check_unused(struct store *s, struct op *op, struct err *e)
 {
-	const char *queue = op->limit.key;
+	const char *queue = limit_op(op)->key;
 	int64_t jobs, runs;
 
 	if (strcmp(queue, QUEUE_DEFAULT) == 0)
@@ -228,7 +239,7 @@ static bool check_unused(struct store *s, struct op *op, struct err *e)
 
 static bool limit_remove(struct store *s, struct op *op, struct err *e)
 {
-	struct op_limit *o = &op->limit;
+	struct op_limit *o = limit_op(op);
 	struct limit l;
 	bool there;
 
@@ -360,4 +371,9 @@ bool list_limits_read(struct store *s, enum limit_scope scope, const char *key, 
 	*ret = l;
 	l = (struct limit_list){};
 	return true;
+}
+
+void limit_reset(struct op *op)
+{
+	limit_op(op)->created = false;
 }

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What somebody is to be told: written with the end of the run it is about, kept until it was sent. */
+#include "store/ops/notices.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "core/job/event.h"
+#include "core/job/notice.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/op_private.h"
+#include "store/outcomes.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,151 +20,6 @@
 #define NOTICE_KEPT (30 * USEC_DAY)   /* after they were sent, or given up */
 #define TESTS_WAITING_MAX 1000        /* waiting notices of an owner, beyond which it gets no test notice */
 #define EXAMINE_MAX 1000              /* rows looked at for one page */
-
-/* ---- who is told of the ends of a transaction ---- */
-
-struct noted {
-	int64_t job;
-	struct run_outcome o;
-};
-
-void outcome_note(struct store *s, const struct outcome *o)
-{
-	enum health health;
-
-	if (!o->notifies || !notice_health_of(o->state, o->reason, &health))
-		return;
-	s->noted = xgrow(s->noted, s->n_noted, sizeof(*s->noted));
-	s->noted[s->n_noted++] = (struct noted){o->job, {o->run, health, o->slot, o->at, o->took}};
-}
-
-size_t outcome_mark(const struct store *s)
-{
-	return s->n_noted;
-}
-
-void outcome_rewind(struct store *s, size_t mark)
-{
-	if (s->n_noted > mark)
-		s->n_noted = mark;
-}
-
-struct healths {
-	struct map by_job; /* struct job_health, owned */
-};
-
-static void healths_done(struct healths *l)
-{
-	struct job_health *h;
-
-	for (size_t i = 0; (h = map_next(&l->by_job, &i));)
-		free(h);
-	map_done(&l->by_job);
-}
-
-static void read_health(struct query *q, struct job_health *h)
-{
-	h->bad = (enum health)query_get_int(q);
-	h->since = query_get_int(q);
-	h->slot = query_get_int(q);
-	h->last_success = query_get_int(q);
-	h->typical = query_get_int(q);
-}
-
-static bool healths_read(struct store *s, struct healths *ret, struct err *e)
-{
-	AUTO_DONE(map) seen = {};
-	AUTO_SET jobs = {};
-	AUTO_QUERY q = {};
-
-	for (size_t i = 0; i < s->n_noted; i++)
-		if (!map_get(&seen, s->noted[i].job)) {
-			map_put(&seen, s->noted[i].job, s);
-			set_id(&jobs, s->noted[i].job);
-		}
-	q = query_start(s->db, Q_HEALTH_TAKE, e);
-	query_text(&q, set_json(&jobs));
-	while (query_row(&q)) {
-		struct job_health *h = xcalloc(1, sizeof(*h));
-		int64_t job = query_get_int(&q);
-
-		read_health(&q, h);
-		map_put(&ret->by_job, job, h);
-	}
-	return !q.failed;
-}
-
-static void describe_notice(struct set *set, int64_t job, int64_t run, enum notice_kind kind,
-	const struct job_health *before, usec_t now)
-{
-	AUTO_TEXT detail = xprintf("{\"last_success\":%" PRId64 ",\"since\":%" PRId64 ",\"typical\":%" PRId64 "}",
-		before->last_success, before->since, before->typical);
-
-	set_item(set);
-	set_int(set, "job", job);
-	set_int(set, "run", run);
-	set_text(set, "what", notice_kind_name(kind));
-	set_int(set, "now", now);
-	set_text(set, "detail", detail);
-}
-
-static bool insert_notices(struct store *s, struct set *set, struct set *ret_ids, struct err *e)
-{
-	AUTO_QUERY q = {};
-
-	if (set->n == 0)
-		return true;
-	q = query_start(s->db, Q_NOTICES_INSERT, e);
-	query_text(&q, set_json(set));
-	while (query_row(&q)) {
-		int64_t id = query_get_int(&q);
-
-		counter_change(s, COUNT_NOTICES, NOTICE_WAITING, "", 1);
-		if (ret_ids)
-			set_id(ret_ids, id);
-	}
-	return !q.failed;
-}
-
-static void describe_health(struct set *set, int64_t job, const struct job_health *h)
-{
-	set_item(set);
-	set_int(set, "job", job);
-	set_int(set, "bad", h->bad);
-	set_int(set, "since", h->since);
-	set_int(set, "slot", h->slot);
-	set_int(set, "last_success", h->last_success);
-	set_int(set, "typical", h->typical);
-}
-
-bool outcomes_write(struct store *s, struct err *e)
-{
-	AUTO_DONE(healths) healths = {};
-	AUTO_SET notices = {};
-	AUTO_SET moved = {};
-
-	if (s->n_noted == 0)
-		return true;
-	if (!healths_read(s, &healths, e))
-		return false;
-	for (size_t i = 0; i < s->n_noted; i++) {
-		const struct noted *n = &s->noted[i];
-		struct job_health *h = map_get(&healths.by_job, n->job), before = *h;
-		enum notice_kind kind = notice_health_update(h, &n->o);
-
-		if (kind != NOTICE_KIND_NONE)
-			describe_notice(&notices, n->job, n->o.run, kind, &before, n->o.at);
-	}
-	for (size_t i = 0; i < s->n_noted; i++) {
-		struct job_health *h = map_take(&healths.by_job, s->noted[i].job);
-
-		if (h)
-			describe_health(&moved, s->noted[i].job, h);
-		free(h);
-	}
-	s->n_noted = 0;
-	return set_execute(s, Q_HEALTH_PUT, &moved, e) && insert_notices(s, &notices, NULL, e);
-}
 
 /* ---- rows ---- */
 
@@ -211,7 +75,7 @@ static bool get_health(struct store *s, int64_t job, struct job_health *ret, str
 
 	query_int(&q, job);
 	if (query_row(&q))
-		read_health(&q, ret);
+		outcome_health_read(&q, ret);
 	return !q.failed;
 }
 
@@ -238,7 +102,7 @@ static bool waiting_notices_count(struct store *s, int64_t uid, int64_t *ret, st
 
 static bool notice_insert(struct store *s, struct op *op, struct err *e)
 {
-	struct op_notice_add *a = &op->notice_add;
+	struct op_notice_add *a = notice_add_op(op);
 	struct job_health health = {};
 	AUTO_SET set = {};
 	AUTO_SET ids = {};
@@ -254,8 +118,8 @@ static bool notice_insert(struct store *s, struct op *op, struct err *e)
 			"('jobctl notices' shows them)", (long long)a->job, TESTS_WAITING_MAX);
 	if (!get_health(s, a->job, &health, e))
 		return false;
-	describe_notice(&set, a->job, a->run, a->kind, &health, a->now);
-	if (!insert_notices(s, &set, &ids, e) || !notices_read(s, &ids, &a->added, e))
+	outcome_notice_describe(&set, a->job, a->run, a->kind, &health, a->now);
+	if (!outcome_notices_insert(s, &set, &ids, e) || !notices_read(s, &ids, &a->added, e))
 		return false;
 	if (a->kind == NOTICE_KIND_TEST && a->added.n > 0)
 		event_add(s, &(struct event_new){.at = a->now, .by = &op->act.by, .what = EVENT_NOTICE_TEST,
@@ -335,7 +199,7 @@ static bool done(struct store *s, struct op_notice_done *d, struct err *e)
 bool notice_done_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!done(s, &ops[i]->notice_done, e))
+		if (!done(s, notice_done_op(ops[i]), e))
 			return false;
 	return true;
 }
@@ -343,7 +207,7 @@ bool notice_done_apply(struct store *s, struct op *const *ops, size_t n, struct 
 bool notice_resume_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct op_notice_resume *r = &ops[i]->notice_resume;
+		const struct op_notice_resume *r = notice_resume_op(ops[i]);
 		AUTO_SET ids = {};
 		AUTO_QUERY q = query_start(s->db, Q_NOTICES_RESUME, e);
 
@@ -465,4 +329,24 @@ bool store_node_name(struct store *s, const char *engine, char **ret, struct err
 		return false;
 	*ret = STEAL(name);
 	return true;
+}
+
+void notice_add_reset(struct op *op)
+{
+	notice_list_done(&notice_add_op(op)->added);
+}
+
+void notice_done_reset(struct op *op)
+{
+	notice_done_op(op)->stale = false;
+}
+
+void notice_done_free(struct op *op)
+{
+	free(notice_done_op(op)->error);
+}
+
+void notice_resume_free(struct op *op)
+{
+	free(notice_resume_op(op)->under_way);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses the notices that a node sends next: due ones, with its slots divided between owners. */
+#include "store/ops/notices_due.h"
 #include "base/text.h"
 #include "core/decide/fair_share.h"
 #include "core/job/owner.h"
+#include "store/ops/notices.h"
+#include "store/ops/op_private.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <string.h>
 
@@ -161,7 +165,7 @@ static bool due_notices_take(struct store *s, struct op_notice_take *t, struct e
 bool notices_due_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!due_notices_take(s, &ops[i]->notice_take, e))
+		if (!due_notices_take(s, notices_due_op(ops[i]), e))
 			return false;
 	return true;
 }
@@ -187,4 +191,15 @@ bool notices_due_first(struct store *s, usec_t *ret, struct err *e)
 			*ret = due_at;
 	}
 	return !q.failed;
+}
+
+void notices_due_reset(struct op *op)
+{
+	notice_list_done(&notices_due_op(op)->taken);
+	notices_due_op(op)->held = false;
+}
+
+void notices_due_free(struct op *op)
+{
+	free(notices_due_op(op)->in_use);
 }

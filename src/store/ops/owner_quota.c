@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes that the rows of each owner take: limits of owners, and which owner gives up history first. */
+#include "store/ops/owner_quota.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "core/job/owner.h"
-#include "store/store_private.h"
+#include "store/counters.h"
 #include "store/read/prune_candidates.h"
+#include "store/store_private.h"
+#include "store/tx.h"
 
 #define MIB (INT64_C(1) << 20)
 #define ENOUGH(budget) ((budget) - (budget) / 10)

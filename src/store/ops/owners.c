@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The owners that have been here, and the number of each. */
+#include "store/ops/owners.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "core/job/owner.h"
+#include "store/counters.h"
+#include "store/ops/op_private.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 
 static bool owner_find(struct store *s, int64_t uid, const char *name, int64_t *ret, struct err *e)
 {
@@ -29,7 +34,7 @@ static bool owner_insert(struct store *s, const struct op_owner *o, struct err *
 bool owner_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct op_owner *o = &ops[i]->owner;
+		struct op_owner *o = owner_op(ops[i]);
 
 		if (!owner_find(s, o->uid, o->name, &o->number, e))
 			return false;
@@ -85,4 +90,15 @@ bool owner_read_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64
 
 	return tx_begin(&tx, s, false, e) && owner_counter_read(s, COUNT_OWNER, number, ret_jobs, e) &&
 	       owner_counter_read(s, COUNT_ACTIVE, number, ret_active, e) && tx_commit(&tx, e);
+}
+
+bool owner_live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
+
+	query_int(&q, COUNT_OWNER);
+	query_int(&q, uid);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	*ret += counter_pending(s, COUNT_OWNER, uid);
+	return !q.failed;
 }

@@ -4,10 +4,11 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "store/read/check.h"
-#include "store/backend/sqlite.h"
 #include "store/backend/lock_holder.h"
-#include "store/store_private.h"
+#include "store/backend/queries.h"
+#include "store/backend/sqlite.h"
+#include "store/read/check.h"
+#include "store/store.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* History that is old enough is found by its indexes, a little at a time, and deleted with all that belongs to it. */
+#include "store/ops/retention.h"
 #include "base/map.h"
 #include "base/text.h"
-#include "store/store_private.h"
+#include "core/job/job.h"
+#include "store/counters.h"
+#include "store/ops/notices.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
 #include "store/read/prune_candidates.h"
+#include "store/set.h"
+#include "store/store_private.h"
+#include "store/tx.h"
 
 #define STEP_ROWS 200  /* looked at in one step */
 #define STEP_RUNS 500  /* deleted in one step */
@@ -379,7 +387,7 @@ static bool prune(struct store *s, struct op_prune *p, struct err *e)
 bool retention_prune_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!prune(s, &ops[i]->prune, e))
+		if (!prune(s, retention_prune_op(ops[i]), e))
 			return false;
 	return true;
 }
@@ -391,8 +399,8 @@ bool retention_forget_apply(struct store *s, struct op *const *ops, size_t n, st
 	AUTO_SET set = {};
 
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < ops[i]->forget.n; k++) {
-			const struct kept_output *o = &ops[i]->forget.v[k];
+		for (size_t k = 0; k < retention_forget_op(ops[i])->n; k++) {
+			const struct kept_output *o = &retention_forget_op(ops[i])->v[k];
 
 			set_item(&set);
 			set_int(&set, "run", o->run);
@@ -460,4 +468,13 @@ bool store_sizes(struct store *s, struct store_sizes *ret, struct err *e)
 	query_done(&outputs);
 	*ret = z;
 	return tx_commit(&tx, e);
+}
+
+void retention_prune_reset(struct op *op)
+{
+	struct op_prune *p = retention_prune_op(op);
+
+	free(STEAL(p->outputs));
+	p->n_outputs = 0;
+	p->runs = p->jobs = p->events = 0;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the counters and the integrity of the store. */
-#include "base/text.h"
 #include "store/read/check.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "store/counters.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <inttypes.h>
 
 /* The counters, and the statements that recompute them. */

@@ -28,3 +28,5 @@ struct restore_options {
  * is not run again.
  */
 bool restore_store(const struct restore_options *o, char **ret_kept, struct err *e);
+/* Resets the rows of a restored store: its active runs are lost, no node is open, the counters are computed again. */
+bool restore_reset(struct store *s, bool from_now, usec_t now, struct err *e);

@@ -4,7 +4,9 @@
  * events.
  */
 #include "base/text.h"
+#include "core/job/event.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 
 #define EXAMINE_MAX 20000  /* events read for one page; then the page is returned short, with a cursor */
 #define CHUNK 64

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads pages of jobs by filter: scans one index, examining a bounded number of rows. */
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/job.h"
+#include "store/read/page.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <string.h>
 
 #define EXAMINE_MAX 20000 /* rows read for one page; then the page is returned short, with a cursor */
-#define CHUNK_FIRST 2     /* rows that are read first where a page is bounded in bytes */
 #define PREFIX_MAX 5000   /* names with a common prefix that are sorted in memory instead of scanning an index */
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
@@ -222,17 +227,6 @@ static bool list_by_prefix(struct store *s, struct page *p, int64_t *ret_next, b
 		page_add(p, ids[i]);
 	*ret_next = n > p->f->limit ? p->last : 0;
 	return true;
-}
-
-size_t page_chunk(size_t rows, size_t bytes, size_t wanted, size_t bytes_max)
-{
-	size_t n = rows == 0 ? CHUNK_FIRST : 3 * rows;
-
-	if (bytes_max > 0 && bytes >= bytes_max)
-		return 0;
-	if (bytes_max > 0 && bytes > 0 && n > (bytes_max - bytes) * rows / bytes + 1)
-		n = (bytes_max - bytes) * rows / bytes + 1;
-	return bytes_max == 0 || n > wanted - rows ? wanted - rows : n;
 }
 
 /*

@@ -3,8 +3,13 @@
  * Reads pages of runs by filter, newest slot first: merges index scans, examining a bounded number
  * of rows.
  */
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/run.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <assert.h>
 
 #define EXAMINE_MAX 20000 /* rows read for one page; then the page is returned short, with a cursor */

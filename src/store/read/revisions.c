@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads earlier definitions of a job. */
 #include "base/text.h"
+#include "store/read/page.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <string.h>
 
 void revision_list_done(struct revision_list *l)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads single objects: a job by number or name, a run with its attempts, the end of its output. */
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/job.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 
 /* Reads the jobs of a JSON array of numbers, in its order, without those of other owners. */
 bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *ret, struct err *e)

@@ -2,8 +2,16 @@
 /* Reads pauses, limits and their usage, which keep runs waiting. */
 #include "store/read/why.h"
 #include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/pause.h"
 #include "core/job/policy.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/pause_rows.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A replacement of store_thread.c: the test applies operations to a real store by hand. */
-#include "unit/daemon/hand_store.h"
 #include "base/text.h"
 #include "daemon/loop/store_thread.h"
+#include "store/ops/batch.h"
+#include "store/ops/op.h"
 #include "store/store.h"
+#include "unit/daemon/hand_store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,6 +3,12 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "daemon/cluster/cluster.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "unit/daemon/hand_store.h"
 #include <stdlib.h>
 #include <time.h>
@@ -67,7 +73,7 @@ static void open_other(struct world *w, const char *id, const char *name)
 {
 	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
 
-	op->node_open = (struct op_node_open){.node = id, .name = name, .spawner = "s", .ttl = TTL, .now = 1};
+	op_fill(node_open_op(op), .node = id, .name = name, .spawner = "s", .ttl = TTL, .now = 1);
 	hand_apply(&w->hand, op);
 }
 
@@ -75,7 +81,7 @@ static void close_other(struct world *w, const char *id)
 {
 	AUTO(op) *op = op_new(OP_NODE_CLOSE, NULL, NULL);
 
-	op->node_close = (struct op_node_close){.node = id, .now = 2};
+	op_fill(node_close_op(op), .node = id, .now = 2);
 	hand_apply(&w->hand, op);
 }
 
@@ -206,7 +212,7 @@ static usec_t measured(struct world *w, usec_t takes, usec_t ahead, bool late)
 	theirs = clock_now(&clock_system) + ahead;
 	pause_for(takes);
 	hand_apply(&w->hand, op);
-	op->lease.now = late ? clock_now(&clock_system) + ahead : theirs;
+	lease_op(op)->now = late ? clock_now(&clock_system) + ahead : theirs;
 	op->on_done(op, op->arg);
 	hand_serve(&w->hand);
 	return cluster_offset(w->c);
@@ -244,12 +250,12 @@ static void the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once(v
 	open_other(w, "two-id", "two");
 	begin(w, 1);
 	first = hand_take(&w->hand, OP_LEASE);
-	assert_false(first->lease.guarded);
+	assert_false(lease_op(first)->guarded);
 	hand_answer(&w->hand, first);
 	assert_true(w->end_at > 0);
 	hand_serve(&w->hand);
 	second = hand_await(&w->hand, OP_LEASE);
-	assert_true(second->lease.guarded);
+	assert_true(lease_op(second)->guarded);
 	hand_answer(&w->hand, second);
 }
 
@@ -267,13 +273,13 @@ static void who_is_left_alone_puts_its_deadline_off_until_the_store_knows(void *
 	close_other(w, "two-id");
 	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
-	assert_true(op->lease.guarded);
+	assert_true(lease_op(op)->guarded);
 	hand_answer(&w->hand, op);
 	assert_true(w->end_at > end_at);
 	hand_serve(&w->hand);
 	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
-	assert_false(op->lease.guarded);
+	assert_false(lease_op(op)->guarded);
 	assert_true(w->end_at > 0); /* not before it was committed */
 	hand_answer(&w->hand, op);
 	assert_int_equal(w->end_at, 0);
@@ -323,8 +329,8 @@ static void the_deadline_is_of_the_run_lease_and_trust_of_the_lease(void **state
 	before = clock_boot(&clock_system);
 	begin(w, 1);
 	op = hand_take(&w->hand, OP_LEASE);
-	assert_int_equal(op->lease.ttl, SHORT);
-	assert_int_equal(op->lease.run_ttl, 100 * SHORT);
+	assert_int_equal(lease_op(op)->ttl, SHORT);
+	assert_int_equal(lease_op(op)->run_ttl, 100 * SHORT);
 	hand_answer(&w->hand, op);
 	assert_in_range(w->end_at, before + 90 * SHORT, before + 100 * SHORT);
 	assert_true(cluster_runs_remain(w->c) > 50 * SHORT);
@@ -359,7 +365,7 @@ static void a_long_lease_is_made_short_when_another_comes(void **state)
 	w->o.alone_ttl = 8 * TTL;
 	begin(w, 0);
 	op = hand_take(&w->hand, OP_LEASE);
-	assert_int_equal(op->lease.ttl, 8 * TTL);
+	assert_int_equal(lease_op(op)->ttl, 8 * TTL);
 	hand_answer(&w->hand, op);
 	hand_serve(&w->hand);
 	open_other(w, "two-id", "two");
@@ -367,7 +373,7 @@ static void a_long_lease_is_made_short_when_another_comes(void **state)
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	assert_int_equal(w->company, 1);
 	op = hand_await(&w->hand, OP_LEASE);
-	assert_int_equal(op->lease.ttl, TTL);
+	assert_int_equal(lease_op(op)->ttl, TTL);
 	op_free(op);
 }
 
@@ -388,8 +394,8 @@ static void who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on(void 
 	before = clock_boot(&clock_system);
 	assert_in_range(w->end_at, before + 100 * SHORT, before + 1000 * SHORT); /* of the one that we have */
 	op = hand_await(&w->hand, OP_LEASE);
-	assert_int_equal(op->lease.ttl, 5 * SHORT);
-	assert_true(op->lease.guarded);
+	assert_int_equal(lease_op(op)->ttl, 5 * SHORT);
+	assert_true(lease_op(op)->guarded);
 	assert_in_range(w->end_at, 1, clock_boot(&clock_system) + 5 * SHORT); /* the spawner knows before the store */
 	assert_in_range(w->kill_at, w->end_at + 1, clock_boot(&clock_system) + 5 * SHORT);
 	pause_for(5 * SHORT);
@@ -411,8 +417,8 @@ static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	lead = hand_take(&w->hand, OP_LEAD);
 	assert_non_null(lead);
-	assert_int_equal(lead->lead.term, 1);
-	assert_true(lead->lead.spares); /* those who were away with us have time to come back */
+	assert_int_equal(leader_op(lead)->term, 1);
+	assert_true(leader_op(lead)->spares); /* those who were away with us have time to come back */
 	hand_answer(&w->hand, lead);
 	hand_serve(&w->hand);
 	close_other(w, "one-id"); /* gives the office up, too */
@@ -420,9 +426,9 @@ static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void
 	{
 		AUTO(op) *other = op_new(OP_LEASE, NULL, NULL);
 
-		other->lease = (struct op_lease){.node = "two-id", .name = "two", .ttl = TTL, .stands = true};
+		op_fill(lease_op(other), .node = "two-id", .name = "two", .ttl = TTL, .stands = true);
 		hand_apply(&w->hand, other);
-		assert_true(other->lease.leads);
+		assert_true(lease_op(other)->leads);
 	}
 	open_other(w, "one-id", "one");
 	cluster_renew_now(w->c);
@@ -445,7 +451,7 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 		hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 		lead = hand_take(&w->hand, OP_LEAD);
 		if (lead) {
-			spares = lead->lead.spares;
+			spares = leader_op(lead)->spares;
 			hand_answer(&w->hand, lead);
 		}
 		hand_serve(&w->hand);
@@ -458,7 +464,7 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 	{
 		AUTO(op) *lead = hand_take(&w->hand, OP_LEAD);
 
-		assert_true(lead->lead.spares);
+		assert_true(leader_op(lead)->spares);
 	}
 }
 
@@ -501,14 +507,14 @@ static void a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns(void **st
 	hand_serve(&w->hand);
 	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
-	assert_true(lease->lease.resigns);
+	assert_true(lease_op(lease)->resigns);
 	hand_answer(&w->hand, lease);
 	assert_false(cluster_leads(w->c));
 	hand_serve(&w->hand);
 	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
-	assert_false(lease->lease.resigns);
-	assert_false(lease->lease.stands); /* not at once again */
+	assert_false(lease_op(lease)->resigns);
+	assert_false(lease_op(lease)->stands); /* not at once again */
 	op_free(lease);
 }
 
@@ -526,7 +532,7 @@ static void a_leader_whose_work_hangs_resigns_too(void **state)
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
-	assert_true(lease->lease.resigns);
+	assert_true(lease_op(lease)->resigns);
 	op_free(lease);
 }
 
@@ -539,7 +545,7 @@ static void who_comes_to_a_late_schedule_raises_no_alarm(void **state)
 	begin(w, 0);
 	lease = hand_take(&w->hand, OP_LEASE);
 	hand_apply(&w->hand, lease);
-	lease->lease.first_slot = USEC_SEC; /* long ago */
+	lease_op(lease)->first_slot = USEC_SEC; /* long ago */
 	lease->on_done(lease, lease->arg);
 	assert_true(cluster_overdue(w->c) > TTL);
 	for (size_t i = 0; i < w->hand.n; i++)

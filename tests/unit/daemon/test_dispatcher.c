@@ -3,11 +3,16 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/artifact/artifact_requests.h"
-#include "daemon/schedule/dispatcher.h"
-#include "daemon/loop/spawner_link.h"
 #include "daemon/loop/run_watch.h"
+#include "daemon/loop/spawner_link.h"
+#include "daemon/schedule/dispatcher.h"
 #include "exec/proto/spawn_client.h"
 #include "exec/proto/spawner_launch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "unit/daemon/hand_store.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -331,7 +336,7 @@ static void add_job(struct world *w, const char *spec, enum overlap_word overlap
 	AUTO(op) *op = op_new(OP_JOB_ADD, NULL, NULL);
 	usec_t now = clock_now(&clock_system);
 
-	op->add = (struct job_new){.uid = 1000, .owner = "ann", .spec = spec, .now = now, .run_at = now,
+	job_add_op(op)->job = (struct job_new){.uid = 1000, .owner = "ann", .spec = spec, .now = now, .run_at = now,
 		.policy = {.overlap = overlap, .places = 1}};
 	hand_apply(&w->hand, op);
 	assert_true(op->ok);
@@ -353,7 +358,7 @@ static void open_node(struct world *w, const char *id, const char *name, const c
 {
 	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
 
-	op->node_open = (struct op_node_open){.node = id, .name = name, .spawner = spawner, .now = 1};
+	op_fill(node_open_op(op), .node = id, .name = name, .spawner = spawner, .now = 1);
 	hand_apply(&w->hand, op);
 	assert_true(op->ok);
 }
@@ -362,9 +367,9 @@ static void claim_for(struct world *w, const char *node)
 {
 	AUTO(op) *op = op_new(OP_CLAIM, NULL, NULL);
 
-	op->claim = (struct op_claim){.node = node, .now = clock_now(&clock_system), .room = 1};
+	op_fill(claim_op(op), .node = node, .now = clock_now(&clock_system), .room = 1);
 	hand_apply(&w->hand, op);
-	assert_int_equal(op->claim.claimed.n, 1);
+	assert_int_equal(claim_op(op)->claimed.n, 1);
 }
 
 /* Another node has taken over run 1 of this node and recorded it as lost. The run is queued again. */
@@ -373,11 +378,11 @@ static void lose_run(struct world *w)
 	AUTO(op) *op = op_new(OP_ENDED, NULL, NULL);
 
 	open_node(w, "newer-id", "one", "other");
-	op->ended = (struct op_ended){.node = "newer-id", .state = RUN_QUEUED, .lost = true, .due_at = clock_now(&clock_system)};
-	op->ended.attempt = (struct attempt){.run = 1, .number = 1, .fence = 1, .outcome = ATTEMPT_LOST, .exit_code = -1,
+	op_fill(run_ended_op(op), .node = "newer-id", .state = RUN_QUEUED, .lost = true, .due_at = clock_now(&clock_system));
+	run_ended_op(op)->attempt = (struct attempt){.run = 1, .number = 1, .fence = 1, .outcome = ATTEMPT_LOST, .exit_code = -1,
 		.ended_at = clock_now(&clock_system)};
 	hand_apply(&w->hand, op);
-	assert_true(op->ok && !op->ended.stale);
+	assert_true(op->ok && !run_ended_op(op)->stale);
 }
 
 /* ---- ends ---- */
@@ -480,19 +485,19 @@ static void the_end_of_an_older_attempt_does_not_end_the_newer_one(void **state)
 	report_started(w, 1, 2);
 	report_ended(w, 1, 1, 0);
 	end = hand_take(&w->hand, OP_ENDED);
-	assert_int_equal(end->ended.attempt.fence, 1);
+	assert_int_equal(run_ended_op(end)->attempt.fence, 1);
 	w->hand.fails = ERR_BUSY;
 	hand_answer(&w->hand, end);
 	w->hand.fails = ERR_NONE;
 	assert_int_equal(asked(w, ACK, 1, 1), 0);
 	end = hand_await(&w->hand, OP_ENDED); /* it is submitted again */
-	assert_int_equal(end->ended.attempt.fence, 1);
+	assert_int_equal(run_ended_op(end)->attempt.fence, 1);
 	hand_answer(&w->hand, end);
 	assert_int_equal(asked(w, ACK, 1, 1), 1);
 	report_ended(w, 1, 2, 1);
 	end = hand_take(&w->hand, OP_ENDED);
-	assert_int_equal(end->ended.attempt.fence, 2);
-	assert_int_equal(end->ended.state, RUN_QUEUED); /* it has retries left */
+	assert_int_equal(run_ended_op(end)->attempt.fence, 2);
+	assert_int_equal(run_ended_op(end)->state, RUN_QUEUED); /* it has retries left */
 	hand_answer(&w->hand, end);
 	assert_int_equal(asked(w, ACK, 1, 2), 1);
 }
@@ -591,8 +596,8 @@ static void runs_taken_over_are_kept_when_the_spawner_ends_meanwhile(void **stat
 	report(w, &(struct spawn_report){.kind = SPAWN_LIST_DONE});
 	end = hand_take(&w->hand, OP_ENDED);
 	assert_non_null(end);
-	assert_int_equal(end->ended.attempt.run, 1);
-	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
+	assert_int_equal(run_ended_op(end)->attempt.run, 1);
+	assert_int_equal(run_ended_op(end)->attempt.outcome, ATTEMPT_LOST);
 	hand_answer(&w->hand, end);
 }
 
@@ -612,7 +617,7 @@ static void runs_taken_over_are_lost_when_another_spawner_has_followed(void **st
 	assert_null(hand_take(&w->hand, OP_GIVE_BACK));
 	end = hand_take(&w->hand, OP_ENDED);
 	assert_non_null(end);
-	assert_int_equal(end->ended.attempt.outcome, ATTEMPT_LOST);
+	assert_int_equal(run_ended_op(end)->attempt.outcome, ATTEMPT_LOST);
 	hand_answer(&w->hand, end);
 }
 

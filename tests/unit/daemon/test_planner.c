@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The planner: when it submits operations, and that it repeats refused ones. */
 #include "base/err.h"
-#include "daemon/schedule/planner.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/schedule/planner.h"
 #include "store/ops/op.h"
+#include "store/ops/run/boot_runs.h"
 #include "unit/unit.h"
 #include <stdlib.h>
 
@@ -53,7 +54,7 @@ static void boot_jobs_are_queued_when_the_store_is_back(void **state)
 	p = planner_new(&test_clock, &t, "one-id");
 	setenv("JOBSCHED_BOOT_ID", "b0", 1);
 	planner_boot(p, "one");
-	boot = t.op->boot.now;
+	boot = boot_runs_op(t.op)->now;
 	for (int i = 0; i < 3; i++) {
 		answer(&t, i == 1 ? ERR_FULL : ERR_BUSY);
 		assert_in_range(planner_pump(p), now + 1, now + 2 * USEC_SEC);
@@ -62,8 +63,8 @@ static void boot_jobs_are_queued_when_the_store_is_back(void **state)
 		planner_pump(p);
 		assert_non_null(t.op);
 		assert_int_equal(t.op->kind, OP_BOOT);
-		assert_string_equal(t.op->boot.boot, "b0");
-		assert_int_equal(t.op->boot.now, boot); /* the time of the boot, even if it is stored later */
+		assert_string_equal(boot_runs_op(t.op)->boot, "b0");
+		assert_int_equal(boot_runs_op(t.op)->now, boot); /* the time of the boot, even if it is stored later */
 	}
 	answer(&t, ERR_NONE);
 	now += USEC_MIN;

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "daemon/loop/store_thread.h"
+#include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "unit/unit.h"
 #include <semaphore.h>
@@ -51,7 +52,7 @@ static struct op *op_add(void (*on_done)(struct op *, void *), void *arg)
 {
 	struct op *op = op_new(OP_JOB_ADD, on_done, arg);
 
-	op->add = (struct job_new){.uid = 1000, .owner = "ann", .spec = "{\"command\":[\"true\"]}", .now = 1000 * USEC_SEC,
+	job_add_op(op)->job = (struct job_new){.uid = 1000, .owner = "ann", .spec = "{\"command\":[\"true\"]}", .now = 1000 * USEC_SEC,
 		.run_at = 1000 * USEC_SEC};
 	return op;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of claims share. */
-#include "unit/store/claim_fixture.h"
 #include "base/text.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
+#include "unit/store/claim_fixture.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,17 +54,17 @@ int64_t add_slots(struct store *s, const struct slots *w)
 	AUTO(op) *add = op_add(NULL, NULL, w->spec);
 	AUTO(op) *plan = op_new(OP_PLAN, NULL, NULL);
 
-	add->add.run_at = 0;
-	add->add.next_slot = 1; /* before any other job's */
-	add->add.queue = w->queue;
-	add->add.priority = w->priority;
+	job_add_op(add)->job.run_at = 0;
+	job_add_op(add)->job.next_slot = 1; /* before any other job's */
+	job_add_op(add)->job.queue = w->queue;
+	job_add_op(add)->job.priority = w->priority;
 	if (w->uid)
-		add->add.uid = w->uid;
-	plan->plan = (struct op_plan){.now = T0, .horizon = USEC_SEC, .limit = 1, .fn = plan_slots, .fn_arg = (void *)w};
+		job_add_op(add)->job.uid = w->uid;
+	op_fill(plan_op(plan), .now = T0, .horizon = USEC_SEC, .limit = 1, .fn = plan_slots, .fn_arg = (void *)w);
 	assert_true(apply_one(s, add));
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, w->n);
-	return add->add.id;
+	assert_int_equal(plan_op(plan)->runs, w->n);
+	return job_add_op(add)->job.id;
 }
 
 void claim_is(void **state, size_t room, usec_t now, const char *runs)
@@ -69,8 +74,8 @@ void claim_is(void **state, size_t room, usec_t now, const char *runs)
 
 	buf_str(&got, "");
 	assert_true(apply_one(store_of(state), op));
-	for (size_t i = 0; i < op->claim.claimed.n; i++)
-		buf_printf(&got, "%s%lld", i ? " " : "", (long long)op->claim.claimed.v[i].run->id);
+	for (size_t i = 0; i < claim_op(op)->claimed.n; i++)
+		buf_printf(&got, "%s%lld", i ? " " : "", (long long)claim_op(op)->claimed.v[i].run->id);
 	assert_string_equal(got.data ? got.data : "", runs);
 }
 
@@ -130,11 +135,11 @@ void requeue(struct store *s, int64_t run, usec_t due_at)
 	AUTO(run) *r = get_run(s, run);
 	AUTO(op) *end = op_ended(r, ATTEMPT_FAILED, due_at - 1);
 
-	end->ended.state = RUN_QUEUED;
-	end->ended.due_at = due_at;
-	snprintf(end->ended.reason, sizeof(end->ended.reason), "again");
+	run_ended_op(end)->state = RUN_QUEUED;
+	run_ended_op(end)->due_at = due_at;
+	snprintf(run_ended_op(end)->reason, sizeof(run_ended_op(end)->reason), "again");
 	assert_true(apply_one(s, end));
-	assert_int_equal(end->ended.became, RUN_QUEUED);
+	assert_int_equal(run_ended_op(end)->became, RUN_QUEUED);
 }
 
 void give_back(struct store *s, int64_t run, usec_t due_at)
@@ -142,7 +147,7 @@ void give_back(struct store *s, int64_t run, usec_t due_at)
 	AUTO(run) *r = get_run(s, run);
 	AUTO(op) *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
-	op->give_back = (struct op_give_back){.node = r->node, .run = run, .fence = r->fence, .due_at = due_at, .now = due_at};
+	op_fill(run_give_back_op(op), .node = r->node, .run = run, .fence = r->fence, .due_at = due_at, .now = due_at);
 	assert_true(apply_one(s, op));
 }
 

@@ -1,7 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small store with something of everything, built and told; and what changes it. */
-#include "unit/store/fault_world.h"
 #include "base/text.h"
+#include "store/ops/event_op.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/pause_times.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/job/templates.h"
+#include "store/ops/limits.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/node_commands.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/node/output_relays.h"
+#include "store/ops/notices.h"
+#include "store/ops/notices_due.h"
+#include "store/ops/op.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owners.h"
+#include "store/ops/retention.h"
+#include "store/ops/run/boot_runs.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/dead_letters.h"
+#include "store/ops/run/expired_runs.h"
+#include "store/ops/run/late_runs.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
+#include "store/ops/run/runs.h"
+#include "store/ops/run/triggers.h"
+#include "store/read/prune_candidates.h"
+#include "unit/store/fault_world.h"
+#include <string.h>
 
 /* What the store holds, by names: numbers differ from try to try. */
 static const char *const dump_queries[] = {
@@ -51,9 +82,9 @@ static void build_notices(struct store *s)
 		AUTO(op) *add = op_new(OP_NOTICE_ADD, NULL, NULL);
 		AUTO(op) *take = op_new(OP_NOTICE_TAKE, NULL, NULL);
 
-		add->notice_add = (struct op_notice_add){.uid = -1, .job = RUNNING, .kind = NOTICE_KIND_TEST, .now = T0 + i};
+		op_fill(notice_add_op(add), .uid = -1, .job = RUNNING, .kind = NOTICE_KIND_TEST, .now = T0 + i);
 		assert_true(apply_one(s, add));
-		take->notice_take = (struct op_notice_take){.node = NODE, .now = T0, .again_at = T0 + 1000, .limit = 1};
+		op_fill(notices_due_op(take), .node = NODE, .now = T0, .again_at = T0 + 1000, .limit = 1);
 		assert_true(apply_one(s, take));
 	}
 }
@@ -65,21 +96,21 @@ static void build_nodes(struct store *s)
 	AUTO(op) *gone = op_node_open("node-gone", "gone", "spawner-gone");
 	AUTO(op) *lease = op_new(OP_LEASE, NULL, NULL);
 
-	gone->node_open.ttl = 1;
+	node_open_op(gone)->ttl = 1;
 	assert_true(apply_one(s, gone));
 	assert_true(apply_one(s, two));
-	lease->lease = (struct op_lease){.node = "node-two", .name = "two", .ttl = USEC_HOUR, .at = T0, .stands = true};
+	op_fill(lease_op(lease), .node = "node-two", .name = "two", .ttl = USEC_HOUR, .at = T0, .stands = true);
 	assert_true(apply_one(s, lease));
-	assert_true(lease->lease.leads);
+	assert_true(lease_op(lease)->leads);
 }
 
 static struct op *op_relay(enum relay_verb verb, int64_t id, int64_t number)
 {
 	struct op *op = op_new(verb <= RELAY_PUT ? OP_RELAY_ADD : OP_RELAY, NULL, NULL);
 
-	op->relay = (struct op_relay){.verb = verb, .id = id, .node = verb == RELAY_PUT ? NODE : "node-two", .ttl = USEC_HOUR,
-		.ran_on = verb == RELAY_ASK ? xstrdup(NODE) : NULL, .run = RUNNING, .attempt = 1, .tail = -1};
-	op->relay.part.number = number;
+	op_fill(output_relay_op(op), .verb = verb, .id = id, .node = verb == RELAY_PUT ? NODE : "node-two", .ttl = USEC_HOUR,
+		.ran_on = verb == RELAY_ASK ? xstrdup(NODE) : NULL, .run = RUNNING, .attempt = 1, .tail = -1);
+	output_relay_op(op)->part.number = number;
 	return op;
 }
 
@@ -89,7 +120,7 @@ static void build_relay(struct store *s)
 	AUTO(op) *ask = op_relay(RELAY_ASK, 1, 0), *put = op_relay(RELAY_PUT, 1, 1);
 
 	assert_true(apply_one(s, ask) && apply_one(s, put));
-	assert_false(ask->relay.gone || put->relay.gone);
+	assert_false(output_relay_op(ask)->gone || output_relay_op(put)->gone);
 }
 
 void world_build(struct store *s, const char *where)
@@ -106,29 +137,29 @@ void world_build(struct store *s, const char *where)
 	place_clear(where);
 	build_nodes(s);
 	assert_true(apply_one(s, node));
-	queue->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = "spare"};
+	op_fill(limit_op(queue), .scope = LIMIT_QUEUE, .key = "spare");
 	assert_true(apply_one(s, queue));
 	for (int i = QUEUED; i < WORLD_JOBS; i++) {
 		AUTO(op) *add = op_add(names[i], NULL, i == RUNNING ? "{\"notify\":[\"mail:ann\"]}" : NULL);
 
-		add->add.run_at = run_at[i];
-		add->add.next_slot = i == DUE ? T0 : i == PAUSED ? T0 + USEC_HOUR : 0;
-		add->add.boots = i == DUE;
-		add->add.policy.notifies = i == RUNNING;
-		add->add.policy.deadline = i == QUEUED ? USEC_MIN : 0;
+		job_add_op(add)->job.run_at = run_at[i];
+		job_add_op(add)->job.next_slot = i == DUE ? T0 : i == PAUSED ? T0 + USEC_HOUR : 0;
+		job_add_op(add)->job.boots = i == DUE;
+		job_add_op(add)->job.policy.notifies = i == RUNNING;
+		job_add_op(add)->job.policy.deadline = i == QUEUED ? USEC_MIN : 0;
 		assert_true(apply_one(s, add));
-		assert_int_equal(add->add.id, i);
+		assert_int_equal(job_add_op(add)->job.id, i);
 	}
 	dead = claim_one(s, T0 - 15);
 	failed = op_ended(dead, ATTEMPT_FAILED, T0 - 14);
-	failed->ended.dead = true;
+	run_ended_op(failed)->dead = true;
 	assert_true(apply_one(s, failed));
 	old = claim_one(s, T0 - 5);
 	end = op_ended(old, ATTEMPT_SUCCEEDED, T0 - 4);
-	end->ended.attempt.output_bytes = 10;
+	run_ended_op(end)->attempt.output_bytes = 10;
 	assert_true(apply_one(s, end));
 	template = op_new(OP_TEMPLATE_PUT, NULL, NULL);
-	template->template = (struct op_template){.uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{}", .now = T0};
+	op_fill(template_op(template), .uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{}", .now = T0);
 	assert_true(apply_one(s, template));
 	for (int i = 0; i < 2; i++) {
 		AUTO(run) *r = claim_one(s, T0 + 2);
@@ -138,8 +169,8 @@ void world_build(struct store *s, const char *where)
 	}
 	build_notices(s);
 	build_relay(s);
-	pause->pause = (struct op_pause){.uid = -1, .job = PAUSED, .pause = {.by_uid = 1, .by_name = (char *)"ann", .at = T0 + 4,
-		.until = T0 + 6}};
+	op_fill(pause_op(pause), .uid = -1, .job = PAUSED, .pause = {.by_uid = 1, .by_name = (char *)"ann", .at = T0 + 4,
+		.until = T0 + 6});
 	assert_true(apply_one(s, pause));
 }
 
@@ -168,10 +199,10 @@ static struct op *make_bulk(void)
 	static const char *const names[] = {"x", "y", "z"};
 	struct op *op = op_new(OP_JOB_BULK, NULL, NULL);
 
-	op->bulk.n = ELEMENTS(names);
-	op->bulk.v = xcalloc(ELEMENTS(names), sizeof(*op->bulk.v));
+	job_bulk_op(op)->n = ELEMENTS(names);
+	job_bulk_op(op)->v = xcalloc(ELEMENTS(names), sizeof(*job_bulk_op(op)->v));
 	for (size_t i = 0; i < ELEMENTS(names); i++)
-		op->bulk.v[i] = (struct job_new){.uid = 5, .owner = "eve", .name = names[i], .spec = "{}", .now = T0,
+		job_bulk_op(op)->v[i] = (struct job_new){.uid = 5, .owner = "eve", .name = names[i], .spec = "{}", .now = T0,
 			.run_at = T0 + 1000};
 	return op;
 }
@@ -185,7 +216,7 @@ static struct op *make_notice_done(void)
 {
 	struct op *op = op_new(OP_NOTICE_DONE, NULL, NULL);
 
-	op->notice_done = (struct op_notice_done){.id = 1, .try = 1, .state = NOTICE_FAILED, .now = T0 + 9, .error = xstrdup("no")};
+	op_fill(notice_done_op(op), .id = 1, .try = 1, .state = NOTICE_FAILED, .now = T0 + 9, .error = xstrdup("no"));
 	return op;
 }
 
@@ -213,49 +244,50 @@ static const struct prune_candidates old = {old_runs, old_jobs, 1, 1};
 static const struct kept_output output = {.run = ENDED_RUN, .fence = 1, .attempt = 1, .bytes = 10};
 static char *tag = (char *)"team=b";
 static const struct strv tags = {&tag, 1};
-#define TEMPLATE {.uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{\"b\":1}", .now = T0}
+#define TEMPLATE .uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{\"b\":1}", .now = T0
+#define PLAIN(type, ...) &(const struct op_##type){__VA_ARGS__}.op
 
 /* Run numbers follow job numbers in this world, and every fence is 1. */
-static const struct op plain[OP_KIND_MAX] = {
-	[OP_JOB_ADD].add = {.uid = 1000, .owner = "ann", .name = "new", .key = "key", .spec = "{\"command\":[\"true\"]}",
-		.now = T0, .run_at = T0 + 1000, .next_slot = T0 + 2000},
-	[OP_JOB_CANCEL].job_cancel = {.uid = -1, .id = QUEUED, .running = true, .now = T0 + 5},
-	[OP_JOB_REMOVE].job_cancel = {.uid = -1, .id = RUNNING, .running = true, .now = T0 + 5},
-	[OP_JOB_CHANGE].change = {.uid = -1, .id = DUE, .expect = 1, .what = "changed", .reschedule = true,
-		.to = {.name = "due", .spec = "{\"a\":1}", .tags = &tags, .now = T0 - 1, .next_slot = T0 + 7}},
-	[OP_TEMPLATE_PUT].template = TEMPLATE,
-	[OP_TEMPLATE_REMOVE].template = TEMPLATE,
-	[OP_RUN_CANCEL].run_cancel = {.uid = -1, .id = QUEUED, .now = T0 + 9},
-	[OP_PAUSE].pause = {.uid = -1, .job = DUE, .pause = {.by_uid = 1, .by_name = (char *)"ann", .reason = (char *)"why",
-		.at = T0 + 9}},
-	[OP_RESUME].resume = {.uid = -1, .job = PAUSED, .now = T0 + 9},
-	[OP_PAUSES_END].pauses_end.now = T0 + 9,
-	[OP_EXPIRE].expire.now = T0 + USEC_HOUR,
-	[OP_TRIGGER].trigger = {.uid = -1, .job = QUEUED, .revision = 1, .now = T0 + 9},
-	[OP_PLAN].plan = {.now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two},
-	[OP_LATE].late = {.now = T0 + 200, .fn = all_late},
-	[OP_BOOT].boot = {.name = "one", .boot = "b1", .now = T0 + 9},
-	[OP_CLAIM].claim = {.node = NODE, .now = T0 + 200, .room = 5},
-	[OP_STARTED].started = {.node = NODE, .spawner = SPAWNER, .run = CLAIMED, .fence = 1, .attempt = 1, .pid = 4711,
-		.started_at = T0 + 9},
-	[OP_GIVE_BACK].give_back = {.node = NODE, .run = CLAIMED, .fence = 1, .due_at = T0 + 9, .now = T0 + 9},
-	[OP_DEAD_RETRY].dead = {.uid = -1, .limit = 10, .now = T0 + 9},
-	[OP_DEAD_PURGE].dead = {.uid = -1, .limit = 10, .now = T0 + 9},
-	[OP_NODE_OPEN].node_open = {.node = "node-new", .name = "one", .spawner = "spawner-new", .host = "here", .now = T0},
-	[OP_NODE_CLOSE].node_close = {.node = NODE, .now = T0 + 9},
-	[OP_NODE_COMMAND].node_command = {.name = "one", .order = NODE_DRAIN, .now = T0 + 9},
-	[OP_LEASE].lease = {.node = "node-two", .name = "two", .ttl = USEC_HOUR, .at = T0, .resigns = true},
-	[OP_LEAD].lead = {.node = "node-two", .term = 1, .now = T0 + 9},
-	[OP_PRUNE].prune = {.list = &old, .events_before = T0},
-	[OP_FORGET].forget = {&output, 1},
-	[OP_EVENT] = {.act.what = EVENT_JOB_CANCEL, .event = {.result = "denied", .now = T0 + 9}},
-	[OP_LIMIT_SET].limit = {.scope = LIMIT_QUEUE, .key = "new", .running_given = true, .running = 2, .rate_given = true,
-		.rate = {.n = 1, .per = USEC_SEC, .burst = 1}},
-	[OP_LIMIT_RM].limit = {.scope = LIMIT_QUEUE, .key = "spare"},
-	[OP_OWNER].owner = {.uid = 4711, .name = "newcomer", .now = T0 + 9},
-	[OP_NOTICE_ADD].notice_add = {.uid = -1, .job = RUNNING, .run = RUNNING, .kind = NOTICE_KIND_LONG, .now = T0},
-	[OP_NOTICE_TAKE].notice_take = {.node = NODE, .now = T0 + 9, .again_at = T0 + 99, .limit = 5},
-	[OP_NOTICE_RESUME].notice_resume = {.node = "node-new", .name = "one", .now = T0 + 9},
+static const struct op *const plain[OP_KIND_MAX] = {
+	[OP_JOB_ADD] = PLAIN(job_add, .job = {.uid = 1000, .owner = "ann", .name = "new", .key = "key", .spec = "{\"command\":[\"true\"]}",
+		.now = T0, .run_at = T0 + 1000, .next_slot = T0 + 2000}),
+	[OP_JOB_CANCEL] = PLAIN(job_cancel, .uid = -1, .id = QUEUED, .running = true, .now = T0 + 5),
+	[OP_JOB_REMOVE] = PLAIN(job_cancel, .uid = -1, .id = RUNNING, .running = true, .now = T0 + 5),
+	[OP_JOB_CHANGE] = PLAIN(job_change, .uid = -1, .id = DUE, .expect = 1, .what = "changed", .reschedule = true,
+		.to = {.name = "due", .spec = "{\"a\":1}", .tags = &tags, .now = T0 - 1, .next_slot = T0 + 7}),
+	[OP_TEMPLATE_PUT] = PLAIN(template, TEMPLATE),
+	[OP_TEMPLATE_REMOVE] = PLAIN(template, TEMPLATE),
+	[OP_RUN_CANCEL] = PLAIN(run_cancel, .uid = -1, .id = QUEUED, .now = T0 + 9),
+	[OP_PAUSE] = PLAIN(pause, .uid = -1, .job = DUE, .pause = {.by_uid = 1, .by_name = (char *)"ann", .reason = (char *)"why",
+		.at = T0 + 9}),
+	[OP_RESUME] = PLAIN(resume, .uid = -1, .job = PAUSED, .now = T0 + 9),
+	[OP_PAUSES_END] = PLAIN(pauses_end, .now = T0 + 9),
+	[OP_EXPIRE] = PLAIN(expire, .now = T0 + USEC_HOUR),
+	[OP_TRIGGER] = PLAIN(trigger, .uid = -1, .job = QUEUED, .revision = 1, .now = T0 + 9),
+	[OP_PLAN] = PLAIN(plan, .now = T0, .horizon = T0 + 5, .limit = 9, .fn = plan_two),
+	[OP_LATE] = PLAIN(late, .now = T0 + 200, .fn = all_late),
+	[OP_BOOT] = PLAIN(boot, .name = "one", .boot = "b1", .now = T0 + 9),
+	[OP_CLAIM] = PLAIN(claim, .node = NODE, .now = T0 + 200, .room = 5),
+	[OP_STARTED] = PLAIN(started, .node = NODE, .spawner = SPAWNER, .run = CLAIMED, .fence = 1, .attempt = 1, .pid = 4711,
+		.started_at = T0 + 9),
+	[OP_GIVE_BACK] = PLAIN(give_back, .node = NODE, .run = CLAIMED, .fence = 1, .due_at = T0 + 9, .now = T0 + 9),
+	[OP_DEAD_RETRY] = PLAIN(dead, .uid = -1, .limit = 10, .now = T0 + 9),
+	[OP_DEAD_PURGE] = PLAIN(dead, .uid = -1, .limit = 10, .now = T0 + 9),
+	[OP_NODE_OPEN] = PLAIN(node_open, .node = "node-new", .name = "one", .spawner = "spawner-new", .host = "here", .now = T0),
+	[OP_NODE_CLOSE] = PLAIN(node_close, .node = NODE, .now = T0 + 9),
+	[OP_NODE_COMMAND] = PLAIN(node_command, .name = "one", .order = NODE_DRAIN, .now = T0 + 9),
+	[OP_LEASE] = PLAIN(lease, .node = "node-two", .name = "two", .ttl = USEC_HOUR, .at = T0, .resigns = true),
+	[OP_LEAD] = PLAIN(lead, .node = "node-two", .term = 1, .now = T0 + 9),
+	[OP_PRUNE] = PLAIN(prune, .list = &old, .events_before = T0),
+	[OP_FORGET] = PLAIN(forget, .v = &output, .n = 1),
+	[OP_EVENT] = PLAIN(event, .op.act.what = EVENT_JOB_CANCEL, .result = "denied", .now = T0 + 9),
+	[OP_LIMIT_SET] = PLAIN(limit, .scope = LIMIT_QUEUE, .key = "new", .running_given = true, .running = 2, .rate_given = true,
+		.rate = {.n = 1, .per = USEC_SEC, .burst = 1}),
+	[OP_LIMIT_RM] = PLAIN(limit, .scope = LIMIT_QUEUE, .key = "spare"),
+	[OP_OWNER] = PLAIN(owner, .uid = 4711, .name = "newcomer", .now = T0 + 9),
+	[OP_NOTICE_ADD] = PLAIN(notice_add, .uid = -1, .job = RUNNING, .run = RUNNING, .kind = NOTICE_KIND_LONG, .now = T0),
+	[OP_NOTICE_TAKE] = PLAIN(notice_take, .node = NODE, .now = T0 + 9, .again_at = T0 + 99, .limit = 5),
+	[OP_NOTICE_RESUME] = PLAIN(notice_resume, .node = "node-new", .name = "one", .now = T0 + 9),
 };
 
 struct op *world_op(enum op_kind kind)
@@ -267,7 +299,7 @@ struct op *world_op(enum op_kind kind)
 		return makers[kind]();
 	op = op_new(kind, NULL, NULL);
 	by = op->act.by;
-	*op = plain[kind];
+	memcpy(op, plain[kind], op_info(op)->size);
 	op->kind = kind;
 	op->act.by = by;
 	return op;

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of several nodes share. */
-#include "unit/store/nodes_fixture.h"
 #include "base/text.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
+#include "unit/store/nodes_fixture.h"
 
 void open_node(struct store *s, const char *node, const char *name)
 {
 	AUTO(op) *op = op_node_open(node, name, "spawner-of-it");
 
-	op->node_open.ttl = TTL;
+	node_open_op(op)->ttl = TTL;
 	assert_true(apply_one(s, op));
 }
 
@@ -15,7 +22,7 @@ struct op *op_lease(const char *node, const char *name, bool stands)
 {
 	struct op *op = op_new(OP_LEASE, NULL, NULL);
 
-	op->lease = (struct op_lease){.node = node, .name = name, .ttl = TTL, .stands = stands, .guarded = true};
+	op_fill(lease_op(op), .node = node, .name = name, .ttl = TTL, .stands = stands, .guarded = true);
 	return op;
 }
 
@@ -24,14 +31,14 @@ int64_t renew(struct store *s, const char *node, const char *name)
 	AUTO(op) *op = op_lease(node, name, true);
 
 	assert_true(apply_one(s, op));
-	return op->lease.leads ? op->lease.term : 0;
+	return lease_op(op)->leads ? lease_op(op)->term : 0;
 }
 
 struct op *op_lead(const char *node, int64_t term)
 {
 	struct op *op = op_new(OP_LEAD, NULL, NULL);
 
-	op->lead = (struct op_lead){.node = node, .term = term, .now = T0 + USEC_SEC};
+	op_fill(leader_op(op), .node = node, .term = term, .now = T0 + USEC_SEC);
 	return op;
 }
 
@@ -67,7 +74,7 @@ struct op *op_plan_on(const char *node)
 {
 	struct op *op = op_new(OP_PLAN, NULL, NULL);
 
-	op->plan = (struct op_plan){.node = node, .now = T0, .horizon = T0 + 5 * USEC_SEC, .limit = 1000, .fn = once};
+	op_fill(plan_op(op), .node = node, .now = T0, .horizon = T0 + 5 * USEC_SEC, .limit = 1000, .fn = once);
 	return op;
 }
 
@@ -78,11 +85,11 @@ struct run *run_elsewhere(struct store *s)
 
 	open_node(s, OTHER, "two");
 	add_job(s, NULL);
-	claim->claim.node = OTHER;
+	claim_op(claim)->node = OTHER;
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
-	start = op_started(claim->claim.claimed.v[0].run, T0 + 1);
-	start->started.node = OTHER;
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
+	start = op_started(claim_op(claim)->claimed.v[0].run, T0 + 1);
+	run_started_op(start)->node = OTHER;
 	assert_true(apply_one(s, start));
-	return STEAL(claim->claim.claimed.v[0].run);
+	return STEAL(claim_op(claim)->claimed.v[0].run);
 }

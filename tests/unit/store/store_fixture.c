@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every store test needs, whatever the engine. */
-#include "unit/store/store_fixture.h"
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
 #include "store/read/check.h"
+#include "unit/store/store_fixture.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +84,7 @@ struct op *op_add(const char *name, const char *key, const char *spec)
 {
 	struct op *op = op_new(OP_JOB_ADD, NULL, NULL);
 
-	op->add = (struct job_new){.uid = 1000, .owner = "ann", .name = name, .key = key,
+	job_add_op(op)->job = (struct job_new){.uid = 1000, .owner = "ann", .name = name, .key = key,
 		.spec = spec ? spec : "{\"command\":[\"true\"]}", .now = T0, .run_at = T0};
 	return op;
 }
@@ -85,8 +93,8 @@ struct op *op_due(const char *name, usec_t slot)
 {
 	struct op *op = op_add(name, NULL, NULL);
 
-	op->add.run_at = 0;
-	op->add.next_slot = slot;
+	job_add_op(op)->job.run_at = 0;
+	job_add_op(op)->job.next_slot = slot;
 	return op;
 }
 
@@ -94,7 +102,7 @@ struct op *op_plan(plan_fn *fn, void *arg, usec_t horizon)
 {
 	struct op *op = op_new(OP_PLAN, NULL, NULL);
 
-	op->plan = (struct op_plan){.now = T0, .horizon = horizon, .limit = 100, .fn = fn, .fn_arg = arg};
+	op_fill(plan_op(op), .now = T0, .horizon = horizon, .limit = 100, .fn = fn, .fn_arg = arg);
 	return op;
 }
 
@@ -102,7 +110,7 @@ struct op *op_claim(size_t room, usec_t now)
 {
 	struct op *op = op_new(OP_CLAIM, NULL, NULL);
 
-	op->claim = (struct op_claim){.node = NODE, .now = now, .room = room};
+	op_fill(claim_op(op), .node = NODE, .now = now, .room = room);
 	return op;
 }
 
@@ -110,8 +118,8 @@ struct op *op_started(const struct run *r, usec_t at)
 {
 	struct op *op = op_new(OP_STARTED, NULL, NULL);
 
-	op->started = (struct op_started){.node = NODE, .spawner = SPAWNER, .run = r->id, .fence = r->fence,
-		.attempt = r->attempt + 1, .pid = 4711, .started_at = at};
+	op_fill(run_started_op(op), .node = NODE, .spawner = SPAWNER, .run = r->id, .fence = r->fence,
+		.attempt = r->attempt + 1, .pid = 4711, .started_at = at);
 	return op;
 }
 
@@ -123,10 +131,10 @@ struct op *op_ended(const struct run *r, enum attempt_outcome outcome, usec_t at
 	const struct retry_policy p = {.rerun_lost = true, .on_exit.action = {[0] = EXIT_OK, [1] = EXIT_RETRY}};
 	struct judge_verdict v = judge_attempt(&p, &c);
 
-	op->ended = (struct op_ended){.node = NODE, .state = v.state, .due_at = v.due_at, .failure = v.failure,
-		.lost = v.lost, .dead = v.dead, .pause = v.pause};
-	memcpy(op->ended.reason, v.reason, sizeof(v.reason));
-	op->ended.attempt = (struct attempt){.run = r->id, .number = r->attempt + 1, .fence = r->fence,
+	op_fill(run_ended_op(op), .node = NODE, .state = v.state, .due_at = v.due_at, .failure = v.failure,
+		.lost = v.lost, .dead = v.dead, .pause = v.pause);
+	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
+	run_ended_op(op)->attempt = (struct attempt){.run = r->id, .number = r->attempt + 1, .fence = r->fence,
 		.spawner = xstrdup(SPAWNER), .pid = 4711, .started_at = at - 10, .ended_at = at,
 		.outcome = outcome, .exit_code = outcome == ATTEMPT_SUCCEEDED ? 0 : 1,
 		.cpu_user = 5, .cpu_system = 6, .max_rss = 4096, .output_bytes = 12};
@@ -137,7 +145,7 @@ struct op *op_job_cancel(enum op_kind kind, int64_t id)
 {
 	struct op *op = op_new(kind, NULL, NULL);
 
-	op->job_cancel = (struct op_job_cancel){.uid = -1, .id = id, .now = T0 + 5};
+	op_fill(job_cancel_op(op), .uid = -1, .id = id, .now = T0 + 5);
 	return op;
 }
 
@@ -145,8 +153,8 @@ struct op *op_node_open(const char *node, const char *name, const char *spawner)
 {
 	struct op *op = op_new(OP_NODE_OPEN, NULL, NULL);
 
-	op->node_open = (struct op_node_open){.node = node, .name = name, .spawner = spawner, .host = "here",
-		.now = T0};
+	op_fill(node_open_op(op), .node = node, .name = name, .spawner = spawner, .host = "here",
+		.now = T0);
 	return op;
 }
 
@@ -155,7 +163,7 @@ int64_t add_job(struct store *s, const char *name)
 	AUTO(op) *op = op_add(name, NULL, NULL);
 
 	assert_true(apply_one(s, op));
-	return op->add.id;
+	return job_add_op(op)->job.id;
 }
 
 int64_t add_due(struct store *s, const char *name, usec_t slot)
@@ -163,7 +171,7 @@ int64_t add_due(struct store *s, const char *name, usec_t slot)
 	AUTO(op) *op = op_due(name, slot);
 
 	assert_true(apply_one(s, op));
-	return op->add.id;
+	return job_add_op(op)->job.id;
 }
 
 void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
@@ -182,7 +190,7 @@ struct run *claim_one(struct store *s, usec_t now)
 	AUTO(op) *op = op_claim(1, now);
 
 	assert_true(apply_one(s, op));
-	return op->claim.claimed.n ? STEAL(op->claim.claimed.v[0].run) : NULL;
+	return claim_op(op)->claimed.n ? STEAL(claim_op(op)->claimed.v[0].run) : NULL;
 }
 
 struct run *get_run(struct store *s, int64_t id)
@@ -217,7 +225,7 @@ void end_run(struct store *s, const struct run *r, enum attempt_outcome outcome,
 	AUTO(op) *op = op_ended(r, outcome, at);
 
 	assert_true(apply_one(s, op));
-	assert_false(op->ended.stale);
+	assert_false(run_ended_op(op)->stale);
 }
 
 static void count_jobs(struct store *s, struct store_counts *c)

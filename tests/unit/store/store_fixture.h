@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fresh store per test on the engine this program was built for, and short words for operations. */
 #pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/job/event.h"
+#include "store/ops/batch.h"
 #include "store/ops/op.h"
+#include "store/ops/run/plans.h"
 #include "store/store_private.h"
 #include "unit/unit.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A SQLite store as a whole: backed up, checked, restored, migrated from the schema before, and claimed by a machine. */
 #include "base/text.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
 #include "store/read/check.h"
 #include "unit/store/store_suite.h"
 #include <fcntl.h>
@@ -75,7 +78,7 @@ static void what_went_on_in_a_backup_is_lost_and_not_run_again(void **state)
 	assert_int_equal(now->state, RUN_LOST);
 	assert_string_equal(now->reason, "restored");
 	assert_true(apply_one(f->store, node));
-	assert_int_equal(node->node_open.other_spawner.n, 0);
+	assert_int_equal(node_open_op(node)->other_spawner.n, 0);
 	assert_counts_true(f->store);
 }
 
@@ -89,8 +92,8 @@ static void a_restore_from_now_makes_up_for_nothing(void **state)
 	int64_t queued = add_job(f->store, "queued");
 	AUTO(run) *r = NULL;
 
-	add->add.run_at = 0;
-	add->add.next_slot = T0 + 1000000;
+	job_add_op(add)->job.run_at = 0;
+	job_add_op(add)->job.next_slot = T0 + 1000000;
 	assert_true(apply_one(f->store, add));
 	assert_true(backup_create(f->store, backup, NULL));
 	store_free(STEAL(f->store));

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: order, independence of their members, and what is there after the store is opened again. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "unit/store/store_suite.h"
 #include <time.h>
 #include <string.h>
@@ -26,7 +32,7 @@ static void a_claim_sees_the_jobs_of_its_own_batch(void **state)
 	struct op *ops[] = {op_claim(5, T0), op_add(NULL, NULL, NULL), op_add(NULL, NULL, NULL)};
 
 	apply_all(s, ops, 3);
-	assert_int_equal(ops[0]->claim.claimed.n, 2);
+	assert_int_equal(claim_op(ops[0])->claimed.n, 2);
 	assert_counts_true(s);
 	for (size_t i = 0; i < 3; i++)
 		op_free(ops[i]);
@@ -45,7 +51,7 @@ static void cancel_and_end_of_one_run_keep_their_order(void **state)
 		AUTO(job) *job = NULL;
 
 		apply_all(s, ops, 2);
-		assert_int_equal(cancel->job_cancel.was, order ? JOB_ACTIVE : JOB_FINISHED);
+		assert_int_equal(job_cancel_op(cancel)->was, order ? JOB_ACTIVE : JOB_FINISHED);
 		job = get_job(s, id);
 		assert_int_equal(job->state, order ? JOB_CANCELLED : JOB_FINISHED);
 	}
@@ -80,12 +86,12 @@ static void every_refusal_leaves_the_others_alone(void **state)
 	ops[5] = op_job_cancel(OP_JOB_CANCEL, 888888);
 	ops[6] = op_ended(run, ATTEMPT_SUCCEEDED, T0 + 2);
 	ops[7] = op_claim(4, T0);
-	ops[7]->claim.node = "who";
+	claim_op(ops[7])->node = "who";
 	ops[8] = op_claim(4, T0);
 	apply_all(s, ops, 9);
 	for (size_t i = 0; i < 9; i++)
 		assert_int_equal(ops[i]->ok, i == 1 || i == 3 || i == 6 || i == 8);
-	assert_int_equal(ops[8]->claim.claimed.n, 1);
+	assert_int_equal(claim_op(ops[8])->claimed.n, 1);
 	assert_counts_true(s);
 	for (size_t i = 0; i < 9; i++)
 		op_free(ops[i]);
@@ -108,21 +114,21 @@ static void a_thousand_lives_leave_true_counts(void **state)
 		ops[i] = op_add(NULL, NULL, NULL);
 	apply_all(s, ops, 1000);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1000);
+	assert_int_equal(claim_op(claim)->claimed.n, 1000);
 	for (int i = 0; i < 1000; i++) {
 		op_free(ops[i]);
-		ops[i] = op_started(claim->claim.claimed.v[i].run, T0 + 1);
+		ops[i] = op_started(claim_op(claim)->claimed.v[i].run, T0 + 1);
 	}
 	apply_all(s, ops, 1000);
 	for (int i = 0; i < 1000; i++) {
 		assert_true(ops[i]->ok);
 		op_free(ops[i]);
-		ops[i] = op_ended(claim->claim.claimed.v[i].run, i % 2 ? ATTEMPT_SUCCEEDED : ATTEMPT_LOST, T0 + 2);
+		ops[i] = op_ended(claim_op(claim)->claimed.v[i].run, i % 2 ? ATTEMPT_SUCCEEDED : ATTEMPT_LOST, T0 + 2);
 	}
 	apply_all(s, ops, 1000);
 	for (int i = 0; i < 1000; i++) {
 		assert_true(ops[i]->ok);
-		assert_int_equal(ops[i]->ended.job_finished, i % 2);
+		assert_int_equal(run_ended_op(ops[i])->job_finished, i % 2);
 		op_free(ops[i]);
 	}
 	assert_counts_true(s);
@@ -155,7 +161,7 @@ static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 	end_one(s, first);
 	assert_int_equal(end_one(s, second).notify_pending, server);
 	nanosleep(&(struct timespec){.tv_nsec = 110000000}, NULL);
-	look->look.node = NODE;
+	node_poll_op(look)->node = NODE;
 	assert_false(apply_all(s, &look, 1).notify_pending);
 	op_free(look);
 }

@@ -2,6 +2,13 @@
 /* Definitions that change: slots are neither lost nor doubled, waiting runs follow, history tells. */
 #include "base/buf.h"
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/templates.h"
+#include "store/ops/limits.h"
+#include "store/ops/op.h"
+#include "store/ops/run/plans.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -14,9 +21,9 @@ static int64_t add_one(struct store *s, const char *name, usec_t slot)
 {
 	AUTO(op) *op = op_due(name, slot);
 
-	op->add.spec = SPEC1;
+	job_add_op(op)->job.spec = SPEC1;
 	assert_true(apply_one(s, op));
-	return op->add.id;
+	return job_add_op(op)->job.id;
 }
 
 static struct op *op_change(int64_t id, int64_t expect, const char *name, const char *spec)
@@ -24,8 +31,8 @@ static struct op *op_change(int64_t id, int64_t expect, const char *name, const 
 	struct op *op = op_new(OP_JOB_CHANGE, NULL, NULL);
 
 	op->act.by = (struct actor){.uid = 1000, .who = "ann"};
-	op->change = (struct op_job_change){.uid = -1, .id = id, .expect = expect, .what = "command changed",
-		.to = {.name = name, .spec = spec, .now = T0}};
+	op_fill(job_change_op(op), .uid = -1, .id = id, .expect = expect, .what = "command changed",
+		.to = {.name = name, .spec = spec, .now = T0});
 	return op;
 }
 
@@ -33,9 +40,9 @@ static struct op *op_reschedule(int64_t id, const char *name, usec_t now, usec_t
 {
 	struct op *op = op_change(id, 0, name, SPEC2);
 
-	op->change.reschedule = true;
-	op->change.to.now = now;
-	op->change.to.next_slot = next;
+	job_change_op(op)->reschedule = true;
+	job_change_op(op)->to.now = now;
+	job_change_op(op)->to.next_slot = next;
 	return op;
 }
 
@@ -55,7 +62,7 @@ static void plan(struct store *s, usec_t step, usec_t now)
 {
 	AUTO(op) *op = op_new(OP_PLAN, NULL, NULL);
 
-	op->plan = (struct op_plan){.now = now, .horizon = now + 5 * SEC, .limit = 100, .fn = every, .fn_arg = &step};
+	op_fill(plan_op(op), .now = now, .horizon = now + 5 * SEC, .limit = 100, .fn = every, .fn_arg = &step);
 	assert_true(apply_one(s, op));
 }
 
@@ -83,7 +90,7 @@ static void a_change_needs_the_revision_it_was_made_from(void **state)
 	AUTO(job) *job = NULL;
 
 	assert_true(apply_one(s, first));
-	assert_int_equal(first->change.revision, 2);
+	assert_int_equal(job_change_op(first)->revision, 2);
 	assert_false(apply_one(s, late));
 	assert_int_equal(late->err.kind, ERR_CONFLICT);
 	assert_non_null(strstr(late->err.msg, "revision 2"));
@@ -104,7 +111,7 @@ static void a_change_that_is_not_of_the_schedule_leaves_the_slots_alone(void **s
 	plan(s, 2 * SEC, T0);
 	assert_slots(s, id, "1:queued 3:queued 5:queued");
 	assert_true(apply_one(s, op));
-	assert_int_equal(op->change.unplanned, 0);
+	assert_int_equal(job_change_op(op)->unplanned, 0);
 	assert_slots(s, id, "1:queued 3:queued 5:queued");
 	plan(s, 2 * SEC, T0 + 2 * SEC);
 	assert_slots(s, id, "1:queued 3:queued 5:queued 7:queued");
@@ -125,7 +132,7 @@ static void a_new_schedule_takes_the_place_of_what_was_planned_and_not_due(void 
 	wake = apply_all(s, &op, 1);
 	assert_true(op->ok);
 	/* the slots at 0 and 2 were due before the change, and stay; that at 4 is planned anew */
-	assert_int_equal(op->change.unplanned, 1);
+	assert_int_equal(job_change_op(op)->unplanned, 1);
 	assert_slots(s, id, "0:queued 2:queued");
 	assert_int_equal(wake.next_slot, T0 + 4 * SEC);
 	plan(s, 3 * SEC, T0 + 2 * SEC);
@@ -139,11 +146,11 @@ static void a_run_that_waits_for_its_jitter_is_not_planned_away(void **state)
 	AUTO(op) *add = op_add("tick", NULL, SPEC1);
 	AUTO(op) *op = NULL;
 
-	add->add.run_delay = 60 * SEC; /* its slot is T0 */
+	job_add_op(add)->job.run_delay = 60 * SEC; /* its slot is T0 */
 	assert_true(apply_one(s, add));
-	op = op_reschedule(add->add.id, "tick", T0 + 2 * SEC, T0 + 10 * SEC);
+	op = op_reschedule(job_add_op(add)->job.id, "tick", T0 + 2 * SEC, T0 + 10 * SEC);
 	assert_true(apply_one(s, op));
-	assert_slots(s, add->add.id, "0:queued");
+	assert_slots(s, job_add_op(add)->job.id, "0:queued");
 }
 
 static void a_slot_that_is_due_and_not_planned_yet_makes_the_change_wait(void **state)
@@ -155,7 +162,7 @@ static void a_slot_that_is_due_and_not_planned_yet_makes_the_change_wait(void **
 
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_BUSY);
-	other->change.to.now = T0 + 1 * SEC;
+	job_change_op(other)->to.now = T0 + 1 * SEC;
 	assert_true(apply_one(s, other)); /* that has nothing to do with slots */
 	plan(s, 2 * SEC, T0 + 1 * SEC);
 	assert_true(apply_one(s, op));
@@ -189,13 +196,13 @@ static void waiting_runs_follow_queue_priority_and_policy(void **state)
 	AUTO(op) *queue = op_new(OP_LIMIT_SET, NULL, NULL);
 	AUTO_DONE(buf) counts = {};
 
-	op->change.to.queue = "slow";
+	job_change_op(op)->to.queue = "slow";
 	assert_false(apply_one(s, op));
 	assert_string_equal(op->err.field, "queue");
-	queue->limit = (struct op_limit){.scope = LIMIT_QUEUE, .key = "slow"};
+	op_fill(limit_op(queue), .scope = LIMIT_QUEUE, .key = "slow");
 	assert_true(apply_one(s, queue));
-	op->change.to.priority = 9;
-	op->change.to.policy = (struct start_policy){.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .places = 1,
+	job_change_op(op)->to.priority = 9;
+	job_change_op(op)->to.policy = (struct start_policy){.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .places = 1,
 		.deadline = 7, .expires = 8};
 	assert_true(apply_one(s, op));
 	place_query(f->where, "SELECT queue || ' ' || priority || ' ' || overlap || ' ' || overlap_waiting || ' ' || places || "
@@ -220,9 +227,9 @@ static void a_finished_job_comes_to_life_with_a_new_schedule_only(void **state)
 
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 1);
 	assert_true(apply_one(s, plain));
-	assert_int_equal(plain->change.state, JOB_FINISHED);
+	assert_int_equal(job_change_op(plain)->state, JOB_FINISHED);
 	assert_true(apply_one(s, revive));
-	assert_int_equal(revive->change.was, JOB_FINISHED);
+	assert_int_equal(job_change_op(revive)->was, JOB_FINISHED);
 	job = get_job(s, id);
 	assert_int_equal(job->state, JOB_ACTIVE);
 	assert_int_equal(job->revision, 3);
@@ -240,13 +247,13 @@ static void a_revived_job_counts_against_the_limit_and_for_its_name(void **state
 
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 1);
 	add_one(s, "once", T0 + 50 * SEC);
-	full->change.to.limit = 1;
+	job_change_op(full)->to.limit = 1;
 	assert_false(apply_one(s, full));
 	assert_int_equal(full->err.kind, ERR_LIMIT);
 	assert_false(apply_one(s, named));
 	assert_int_equal(named->err.kind, ERR_CONFLICT);
 	assert_string_equal(named->err.field, "name");
-	full->change.to.limit = 2;
+	job_change_op(full)->to.limit = 2;
 	assert_true(apply_one(s, full));
 	assert_counts_true(s);
 }
@@ -260,7 +267,7 @@ static void a_cancelled_job_is_refused_with_advice(void **state)
 	AUTO(op) *missing = op_change(id + 1, 0, NULL, SPEC2);
 	AUTO(op) *foreign = op_change(id, 0, NULL, SPEC2);
 
-	foreign->change.uid = 1001;
+	job_change_op(foreign)->uid = 1001;
 	assert_false(apply_one(s, foreign));
 	assert_int_equal(foreign->err.kind, ERR_NOT_FOUND);
 	assert_true(apply_one(s, cancel));
@@ -296,7 +303,7 @@ static void a_job_that_counts_from_its_end_waits_for_the_open_run(void **state)
 	AUTO(op) *op = op_reschedule(id, "loop", T0 + 5 * SEC, T0 + 9 * SEC);
 	struct batch_wake wake;
 
-	op->change.follows = true;
+	job_change_op(op)->follows = true;
 	wake = apply_all(s, &op, 1);
 	assert_true(op->ok);
 	assert_int_equal(wake.next_slot, USEC_NEVER);
@@ -318,10 +325,10 @@ static void tags_are_replaced(void **state)
 	strv_add(&old, "keep=1");
 	strv_add(&new, "team=b");
 	strv_add(&new, "keep=1");
-	add->add.tags = &old;
+	job_add_op(add)->job.tags = &old;
 	assert_true(apply_one(s, add));
-	op = op_change(add->add.id, 0, "t", SPEC2);
-	op->change.to.tags = &new;
+	op = op_change(job_add_op(add)->job.id, 0, "t", SPEC2);
+	job_change_op(op)->to.tags = &new;
 	assert_true(apply_one(s, op));
 	assert_true(list_jobs_page(s, &(struct job_filter){.uid = -1, .tag_key = "team", .tag_value = "a", .limit = 9}, &found, &e));
 	assert_int_equal(found.n, 0);
@@ -348,7 +355,7 @@ static void history_has_the_first_definition_and_who_changed_it(void **state)
 	assert_int_equal(one.n, 1);
 	assert_string_equal(one.v[0].spec, SPEC1);
 	assert_true(apply_one(s, op));
-	undo->change.origin = 1;
+	job_change_op(undo)->origin = 1;
 	assert_true(apply_one(s, undo));
 	job = get_job(s, id);
 	assert_true(revisions_page(s, job, 0, 10, &all, &e));
@@ -414,10 +421,10 @@ static struct op *op_add_again(enum if_exists what, const char *spec)
 {
 	struct op *op = op_add("backup", NULL, spec);
 
-	op->add.if_exists = what;
-	op->add.asked = spec;
-	op->add.run_at = 0;
-	op->add.next_slot = T0 + 30 * SEC;
+	job_add_op(op)->job.if_exists = what;
+	job_add_op(op)->job.asked = spec;
+	job_add_op(op)->job.run_at = 0;
+	job_add_op(op)->job.next_slot = T0 + 30 * SEC;
 	return op;
 }
 
@@ -432,20 +439,20 @@ static void a_taken_name_is_an_error_or_kept_or_replaced(void **state)
 	AUTO(job) *before = NULL, *after = NULL;
 
 	assert_true(apply_one(s, first));
-	assert_false(first->add.existed);
+	assert_false(job_add_op(first)->job.existed);
 	assert_false(apply_one(s, refused));
 	assert_int_equal(refused->err.kind, ERR_CONFLICT);
 	assert_true(apply_one(s, kept));
-	assert_true(kept->add.existed && !kept->add.replaced);
-	assert_int_equal(kept->add.id, first->add.id);
+	assert_true(job_add_op(kept)->job.existed && !job_add_op(kept)->job.replaced);
+	assert_int_equal(job_add_op(kept)->job.id, job_add_op(first)->job.id);
 	assert_true(apply_one(s, same));
-	assert_true(same->add.existed && !same->add.replaced);
-	before = get_job(s, first->add.id);
+	assert_true(job_add_op(same)->job.existed && !job_add_op(same)->job.replaced);
+	before = get_job(s, job_add_op(first)->job.id);
 	assert_int_equal(before->revision, 1);
 	assert_true(apply_one(s, other));
-	assert_true(other->add.existed && other->add.replaced);
-	assert_int_equal(other->add.id, first->add.id);
-	after = get_job(s, first->add.id);
+	assert_true(job_add_op(other)->job.existed && job_add_op(other)->job.replaced);
+	assert_int_equal(job_add_op(other)->job.id, job_add_op(first)->job.id);
+	after = get_job(s, job_add_op(first)->job.id);
 	assert_int_equal(after->revision, 2);
 	assert_string_equal(after->spec, SPEC2);
 	assert_counts_true(s);
@@ -460,11 +467,11 @@ static void after_a_change_the_first_submission_is_new_again(void **state)
 	AUTO(job) *after = NULL;
 
 	assert_true(apply_one(s, first));
-	change = op_change(first->add.id, 1, "backup", SPEC3);
+	change = op_change(job_add_op(first)->job.id, 1, "backup", SPEC3);
 	assert_true(apply_one(s, change));
 	assert_true(apply_one(s, again));
-	assert_true(again->add.replaced);
-	after = get_job(s, first->add.id);
+	assert_true(job_add_op(again)->job.replaced);
+	after = get_job(s, job_add_op(first)->job.id);
 	assert_int_equal(after->revision, 3);
 	assert_string_equal(after->spec, SPEC1);
 }
@@ -475,7 +482,7 @@ static void a_key_with_other_content_stays_a_conflict(void **state)
 	AUTO(op) *first = op_add_again(EXISTS_REPLACE, SPEC1);
 	AUTO(op) *other = op_add_again(EXISTS_REPLACE, SPEC2);
 
-	first->add.key = other->add.key = "k";
+	job_add_op(first)->job.key = job_add_op(other)->job.key = "k";
 	assert_true(apply_one(s, first));
 	assert_false(apply_one(s, other));
 	assert_int_equal(other->err.kind, ERR_CONFLICT);
@@ -490,8 +497,8 @@ static void the_same_name_twice_in_one_batch_is_one_job(void **state)
 
 	apply_all(s, ops, 2);
 	assert_true(ops[0]->ok && ops[1]->ok);
-	assert_int_equal(ops[0]->add.id, ops[1]->add.id);
-	job = get_job(s, ops[0]->add.id);
+	assert_int_equal(job_add_op(ops[0])->job.id, job_add_op(ops[1])->job.id);
+	job = get_job(s, job_add_op(ops[0])->job.id);
 	assert_string_equal(job->spec, SPEC2);
 	assert_int_equal(job->next_slot, T0 + 30 * SEC);
 	assert_counts_true(s);
@@ -507,19 +514,19 @@ static void a_bulk_replaces_too_and_is_undone_as_a_whole(void **state)
 	AUTO(job) *job = NULL, *after = NULL;
 
 	assert_true(apply_one(s, first));
-	bulk->bulk.n = 2;
-	bulk->bulk.v = xcalloc(2, sizeof(*bulk->bulk.v));
+	job_bulk_op(bulk)->n = 2;
+	job_bulk_op(bulk)->v = xcalloc(2, sizeof(*job_bulk_op(bulk)->v));
 	for (int i = 0; i < 2; i++) {
 		AUTO(op) *one = op_add_again(i ? EXISTS_ERROR : EXISTS_REPLACE, SPEC2);
 
-		bulk->bulk.v[i] = one->add;
+		job_bulk_op(bulk)->v[i] = job_add_op(one)->job;
 	}
 	assert_false(apply_one(s, bulk));
-	job = get_job(s, first->add.id);
+	job = get_job(s, job_add_op(first)->job.id);
 	assert_int_equal(job->revision, 1);
-	bulk->bulk.v[1].name = "another";
+	job_bulk_op(bulk)->v[1].name = "another";
 	assert_true(apply_one(s, bulk));
-	after = get_job(s, first->add.id);
+	after = get_job(s, job_add_op(first)->job.id);
 	assert_int_equal(after->revision, 2);
 	assert_counts_true(s);
 }
@@ -532,10 +539,10 @@ static void at_the_limit_a_job_can_still_be_replaced(void **state)
 	AUTO(op) *more = op_add_again(EXISTS_REPLACE, SPEC2);
 
 	assert_true(apply_one(s, first));
-	again->add.limit = more->add.limit = 1;
-	more->add.name = "more";
+	job_add_op(again)->job.limit = job_add_op(more)->job.limit = 1;
+	job_add_op(more)->job.name = "more";
 	assert_true(apply_one(s, again));
-	assert_true(again->add.replaced);
+	assert_true(job_add_op(again)->job.replaced);
 	assert_false(apply_one(s, more));
 	assert_int_equal(more->err.kind, ERR_LIMIT);
 }
@@ -546,7 +553,7 @@ static struct op *op_template(enum op_kind kind, uint32_t uid, const char *name,
 {
 	struct op *op = op_new(kind, NULL, NULL);
 
-	op->template = (struct op_template){.uid = uid, .owner = "x", .name = name, .params = "{}", .spec = spec, .now = T0};
+	op_fill(template_op(op), .uid = uid, .owner = "x", .name = name, .params = "{}", .spec = spec, .now = T0);
 	return op;
 }
 
@@ -574,7 +581,7 @@ static void templates_are_found_own_first_then_those_of_root(void **state)
 	assert_string_equal(t.spec, SPEC1);
 	template_done(&t);
 	assert_true(apply_one(s, again));
-	assert_int_equal(again->template.revision, 2);
+	assert_int_equal(template_op(again)->revision, 2);
 	assert_true(list_templates_page(s, 1000, "", 10, &l, &e));
 	assert_int_equal(l.n, 1);
 	assert_string_equal(l.v[0].spec, SPEC3);
@@ -595,13 +602,13 @@ static void changes_and_templates_beyond_the_bytes_of_their_owner_are_refused(vo
 	AUTO(op) *shrink = op_change(id, 0, "tick", SPEC2);
 	AUTO(op) *put = op_template(OP_TEMPLATE_PUT, 1000, "t", large);
 
-	grow->change.to.bytes_limit = 1 << 20;
+	job_change_op(grow)->to.bytes_limit = 1 << 20;
 	assert_false(apply_one(s, grow));
 	assert_int_equal(grow->err.kind, ERR_LIMIT);
 	assert_true(apply_one(s, again)); /* twice its size, with its revision */
-	shrink->change.to.bytes_limit = 1 << 20;
+	job_change_op(shrink)->to.bytes_limit = 1 << 20;
 	assert_true(apply_one(s, shrink));
-	put->template.bytes_limit = 1 << 20;
+	template_op(put)->bytes_limit = 1 << 20;
 	assert_false(apply_one(s, put));
 	assert_int_equal(put->err.kind, ERR_LIMIT);
 	assert_counts_true(s);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: places and who waits for them, lateness, conditions and pauses. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/run_cancel.h"
 #include "unit/store/claim_fixture.h"
 #include <string.h>
 
@@ -83,10 +88,10 @@ static void a_newer_run_replaces_the_one_that_goes_on(void **state)
 	add_slots(s, &w);
 	claim_is(state, 10, T0, "1");
 	assert_true(apply_one(s, second));
-	assert_int_equal(second->claim.claimed.n, 0);
-	assert_int_equal(second->claim.replaced.n, 1);
-	assert_int_equal(second->claim.replaced.v[0].run, 1);
-	assert_int_equal(second->claim.replaced.v[0].fence, 1);
+	assert_int_equal(claim_op(second)->claimed.n, 0);
+	assert_int_equal(claim_op(second)->replaced.n, 1);
+	assert_int_equal(claim_op(second)->replaced.v[0].run, 1);
+	assert_int_equal(claim_op(second)->replaced.v[0].fence, 1);
 	asked = get_run(s, 1);
 	assert_true(asked->cancel_asked);
 	states_are(state, "claimed:replaced held queued");
@@ -185,7 +190,7 @@ static void a_cancelled_retry_gives_its_place_to_the_next(void **state)
 	claim_is(state, 10, T0, "1");
 	requeue(s, 1, T0 + 60 * USEC_SEC);
 	claim_is(state, 10, T0 + USEC_SEC, "");
-	cancel->run_cancel = (struct op_run_cancel){.uid = -1, .id = 1, .now = T0 + 2 * USEC_SEC};
+	op_fill(run_cancel_op(cancel), .uid = -1, .id = 1, .now = T0 + 2 * USEC_SEC);
 	assert_true(apply_one(s, cancel));
 	claim_is(state, 10, T0 + 2 * USEC_SEC, "2");
 	kept_is_true(state);
@@ -202,7 +207,7 @@ static void a_run_given_back_keeps_its_place_unless_it_was_cancelled(void **stat
 	give_back(s, 1, T0 + USEC_SEC);
 	claim_is(state, 10, T0 + USEC_SEC, "1");
 	states_are(state, "claimed held");
-	cancel->run_cancel = (struct op_run_cancel){.uid = -1, .id = 1, .now = T0 + 2 * USEC_SEC};
+	op_fill(run_cancel_op(cancel), .uid = -1, .id = 1, .now = T0 + 2 * USEC_SEC);
 	assert_true(apply_one(s, cancel));
 	give_back(s, 1, T0 + 2 * USEC_SEC);
 	states_are(state, "cancelled:cancelled queued:overlap");
@@ -220,7 +225,7 @@ static void a_cancelled_job_leaves_no_place_behind(void **state)
 	claim_is(state, 10, T0, "1");
 	requeue(s, 1, T0 + 60 * USEC_SEC);
 	claim_is(state, 10, T0 + USEC_SEC, "");
-	cancel->job_cancel.now = T0 + 2 * USEC_SEC;
+	job_cancel_op(cancel)->now = T0 + 2 * USEC_SEC;
 	assert_true(apply_one(s, cancel));
 	states_are(state, "cancelled:job cancelled cancelled:job cancelled");
 	kept_is_true(state);
@@ -261,8 +266,8 @@ static void too_late_is_expired(void **state)
 	add_slots(s, &deadline);
 	add_slots(s, &expires);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 0);
-	assert_int_equal(claim->claim.settled.n, 2); /* somebody may be waiting for them */
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
+	assert_int_equal(claim_op(claim)->settled.n, 2); /* somebody may be waiting for them */
 	states_are(state, "expired:deadline expired:expires");
 	kept_is_true(state);
 }
@@ -298,8 +303,8 @@ static struct op *op_claim_gated(usec_t now, int64_t load)
 {
 	struct op *op = op_claim(10, now);
 
-	op->claim.gate = gate_by_spec;
-	op->claim.machine.thousandths[MACHINE_LOAD] = load;
+	claim_op(op)->gate = gate_by_spec;
+	claim_op(op)->machine.thousandths[MACHINE_LOAD] = load;
 	return op;
 }
 
@@ -313,11 +318,11 @@ static void an_unmet_condition_is_looked_at_again_in_a_while(void **state)
 
 	add_slots(s, &w);
 	wake = apply_all(s, &busy, 1);
-	assert_int_equal(busy->claim.claimed.n, 0);
+	assert_int_equal(claim_op(busy)->claimed.n, 0);
 	assert_int_equal(wake.next_due, T0 + 15 * USEC_SEC);
 	states_are(state, "queued:condition");
 	assert_true(apply_one(s, idle));
-	assert_int_equal(idle->claim.claimed.n, 1);
+	assert_int_equal(claim_op(idle)->claimed.n, 1);
 	states_are(state, "claimed");
 	kept_is_true(state);
 }
@@ -335,7 +340,7 @@ static void a_newer_slot_takes_over_from_one_that_waits_for_its_condition(void *
 	states_are(state, "queued:condition queued queued");
 	assert_true(apply_one(s, both));
 	states_are(state, "skipped:condition skipped:condition queued:condition");
-	assert_int_equal(both->claim.settled.n, 2);
+	assert_int_equal(claim_op(both)->settled.n, 2);
 	kept_is_true(state);
 }
 
@@ -351,13 +356,13 @@ static void a_jobs_rate_spreads_its_runs(void **state)
 
 	add_slots(s, &w);
 	wake = apply_all(s, &first, 1);
-	assert_int_equal(first->claim.claimed.n, 1);
+	assert_int_equal(claim_op(first)->claimed.n, 1);
 	assert_int_equal(wake.next_due, T0 + 13 * USEC_SEC);
 	states_are(state, "claimed queued:rate queued:rate queued:rate");
 	due = ask(state, "SELECT (due_at - 1800000000000000) / 1000000 FROM runs WHERE id > 1 ORDER BY id");
 	assert_string_equal(due, "13|\n23|\n33|\n"); /* each has a moment of its own */
 	wake = apply_all(s, &second, 1);
-	assert_int_equal(second->claim.claimed.n, 1);
+	assert_int_equal(claim_op(second)->claimed.n, 1);
 	assert_int_equal(wake.next_due, T0 + 23 * USEC_SEC);
 	kept_is_true(state);
 }

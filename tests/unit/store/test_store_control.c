@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pauses, freezes and triggers: what starts, what waits, what is skipped, and what comes after. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/pause_times.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/op.h"
+#include "store/ops/run/boot_runs.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/triggers.h"
+#include "store/pause_rows.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -12,18 +24,18 @@ static int64_t add_recurring(struct store *s, const char *name, const struct str
 {
 	AUTO(op) *op = op_add(name, NULL, NULL);
 
-	op->add.next_slot = T0 + HOUR;
-	op->add.tags = tags;
+	job_add_op(op)->job.next_slot = T0 + HOUR;
+	job_add_op(op)->job.tags = tags;
 	assert_true(apply_one(s, op));
-	return op->add.id;
+	return job_add_op(op)->job.id;
 }
 
 static struct op *op_pause(int64_t job, usec_t at, usec_t until)
 {
 	struct op *op = op_new(OP_PAUSE, NULL, NULL);
 
-	op->pause = (struct op_pause){.uid = -1, .job = job, .pause = {.by_uid = 7, .by_name = (char *)"eve",
-		.reason = (char *)"works", .at = at, .until = until}};
+	op_fill(pause_op(op), .uid = -1, .job = job, .pause = {.by_uid = 7, .by_name = (char *)"eve",
+		.reason = (char *)"works", .at = at, .until = until});
 	return op;
 }
 
@@ -31,9 +43,9 @@ static struct op *op_scope(enum pause_scope scope, const char *key, int64_t uid,
 {
 	struct op *op = op_pause(0, T0, until);
 
-	op->pause.pause.scope = scope;
-	op->pause.pause.key = (char *)key;
-	op->pause.pause.uid = uid;
+	pause_op(op)->pause.scope = scope;
+	pause_op(op)->pause.key = (char *)key;
+	pause_op(op)->pause.uid = uid;
 	return op;
 }
 
@@ -41,7 +53,7 @@ static struct op *op_resume(int64_t job, usec_t now)
 {
 	struct op *op = op_new(OP_RESUME, NULL, NULL);
 
-	op->resume = (struct op_resume){.uid = -1, .job = job, .now = now};
+	op_fill(resume_op(op), .uid = -1, .job = job, .now = now);
 	return op;
 }
 
@@ -49,9 +61,9 @@ static struct op *op_unscope(enum pause_scope scope, const char *key, int64_t ui
 {
 	struct op *op = op_resume(0, T0); /* so that no slot is inside the pause that ends */
 
-	op->resume.scope = scope;
-	op->resume.key = key;
-	op->resume.of_uid = uid;
+	resume_op(op)->scope = scope;
+	resume_op(op)->key = key;
+	resume_op(op)->of_uid = uid;
 	return op;
 }
 
@@ -59,7 +71,7 @@ static struct op *op_trigger(int64_t job, usec_t now)
 {
 	struct op *op = op_new(OP_TRIGGER, NULL, NULL);
 
-	op->trigger = (struct op_trigger){.uid = -1, .job = job, .revision = 1, .now = now};
+	op_fill(trigger_op(op), .uid = -1, .job = job, .revision = 1, .now = now);
 	return op;
 }
 
@@ -82,8 +94,8 @@ static size_t drop_scope(struct store *s, enum pause_scope scope, const char *ke
 	AUTO(op) *op = op_unscope(scope, key, uid);
 
 	assert_true(apply_one(s, op));
-	assert_true(op->resume.found);
-	return op->resume.released;
+	assert_true(resume_op(op)->found);
+	return resume_op(op)->released;
 }
 
 static enum job_state state_of(struct store *s, int64_t id)
@@ -144,14 +156,14 @@ static void what_is_planned_but_not_due_is_planned_again(void **state)
 	AUTO(job) *j = NULL;
 	struct batch_wake wake;
 
-	add->add.run_at = T0 + 3 * USEC_SEC;
+	job_add_op(add)->job.run_at = T0 + 3 * USEC_SEC;
 	assert_true(apply_one(s, add));
-	pause = op_pause(add->add.id, T0, 0);
+	pause = op_pause(job_add_op(add)->job.id, T0, 0);
 	wake = apply_all(s, &pause, 1);
 	assert_true(pause->ok);
 	assert_int_equal(wake.next_due, USEC_NEVER);
 	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC); /* the planner finds it there */
-	j = get_job(s, add->add.id);
+	j = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(j->next_slot, T0 + 3 * USEC_SEC);
 	assert_counts_true(s);
 }
@@ -169,8 +181,8 @@ static void the_only_slot_of_a_paused_job_waits_and_runs_after_resume(void **sta
 	held = get_run(s, run);
 	assert_int_equal(held->hold, HOLD_PAUSED);
 	wake = apply_all(s, &resume, 1);
-	assert_true(resume->ok && resume->resume.found);
-	assert_int_equal(resume->resume.released, 1);
+	assert_true(resume->ok && resume_op(resume)->found);
+	assert_int_equal(resume_op(resume)->released, 1);
 	assert_true(wake.next_due <= T0 + HOUR);
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
 	assert_claimed(s, run, T0 + HOUR, RUN_CLAIMED, NULL);
@@ -184,8 +196,8 @@ static void runs_that_go_on_are_told_by_a_pause(void **state)
 	AUTO(op) *pause = op_pause(id, T0 + 1, 0);
 
 	assert_true(apply_one(s, pause));
-	assert_int_equal(pause->pause.open.n, 1);
-	assert_int_equal(pause->pause.open.v[0]->id, r->id);
+	assert_int_equal(pause_op(pause)->open.n, 1);
+	assert_int_equal(pause_op(pause)->open.v[0]->id, r->id);
 	end_run(s, r, ATTEMPT_SUCCEEDED, T0 + 2);
 	assert_int_equal(state_of(s, id), JOB_PAUSED); /* it ends as it is: paused, not finished */
 	{
@@ -222,7 +234,7 @@ static void others_jobs_are_not_there(void **state)
 	AUTO(op) *pause = op_pause(id, T0, 0);
 	AUTO(op) *trigger = op_trigger(id, T0);
 
-	pause->pause.uid = trigger->trigger.uid = 1234;
+	pause_op(pause)->uid = trigger_op(trigger)->uid = 1234;
 	assert_false(apply_one(s, pause));
 	assert_int_equal(pause->err.kind, ERR_NOT_FOUND);
 	assert_false(apply_one(s, trigger));
@@ -242,14 +254,14 @@ static void a_pause_ends_by_itself_and_wakes_for_it(void **state)
 
 	assert_int_equal(wake.pause_end, T0 + HOUR);
 	assert_claimed(s, run, T0 + 1, RUN_QUEUED, "paused");
-	early->pauses_end.now = T0 + HOUR - 1;
+	pause_times_op(early)->now = T0 + HOUR - 1;
 	wake = apply_all(s, &early, 1);
-	assert_int_equal(early->pauses_end.jobs, 0);
+	assert_int_equal(pause_times_op(early)->jobs, 0);
 	assert_int_equal(wake.pause_end, T0 + HOUR);
-	end->pauses_end.now = T0 + HOUR;
+	pause_times_op(end)->now = T0 + HOUR;
 	wake = apply_all(s, &end, 1);
-	assert_int_equal(end->pauses_end.jobs, 1);
-	assert_int_equal(end->pauses_end.released, 1);
+	assert_int_equal(pause_times_op(end)->jobs, 1);
+	assert_int_equal(pause_times_op(end)->released, 1);
 	assert_int_equal(wake.pause_end, USEC_NEVER);
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
 	assert_claimed(s, run, T0 + HOUR, RUN_CLAIMED, NULL);
@@ -267,7 +279,7 @@ static void a_pause_that_is_over_counts_no_more_even_before_it_is_tidied(void **
 	assert_true(apply_one(s, scope));
 	assert_false(apply_one(s, early));
 	assert_true(apply_one(s, trigger));
-	assert_claimed(s, trigger->trigger.run->id, T0 + HOUR, RUN_CLAIMED, NULL);
+	assert_claimed(s, trigger_op(trigger)->run->id, T0 + HOUR, RUN_CLAIMED, NULL);
 }
 
 static void a_later_word_about_a_pause_counts(void **state)
@@ -278,9 +290,9 @@ static void a_later_word_about_a_pause_counts(void **state)
 
 	assert_true(pause_job(s, id, T0, T0 + HOUR));
 	assert_true(pause_job(s, id, T0 + 1, 0));
-	end->pauses_end.now = T0 + 2 * HOUR;
+	pause_times_op(end)->now = T0 + 2 * HOUR;
 	assert_true(apply_one(s, end));
-	assert_int_equal(end->pauses_end.jobs, 0);
+	assert_int_equal(pause_times_op(end)->jobs, 0);
 	assert_int_equal(state_of(s, id), JOB_PAUSED);
 	assert_counts_true(s);
 }
@@ -310,14 +322,14 @@ static void each_scope_covers_its_jobs_and_no_others(void **state)
 		int64_t id = add_recurring(s, NULL, &tags), run = only_run(s, id);
 		AUTO(op) *trigger = op_trigger(id, T0 + 1);
 
-		trigger->trigger.tags = &tags;
+		trigger_op(trigger)->tags = &tags;
 		put_scope(s, cases[i].scope, cases[i].key, cases[i].uid);
 		assert_claimed(s, run, T0 + 1, cases[i].covers ? RUN_SKIPPED : RUN_CLAIMED, cases[i].covers ? word : NULL);
 		assert_int_equal(apply_one(s, trigger), !cases[i].covers);
 		if (cases[i].covers)
 			assert_non_null(strstr(trigger->err.msg, word));
 		else
-			assert_claimed(s, trigger->trigger.run->id, T0 + 1, RUN_CLAIMED, NULL);
+			assert_claimed(s, trigger_op(trigger)->run->id, T0 + 1, RUN_CLAIMED, NULL);
 		drop_scope(s, cases[i].scope, cases[i].key, cases[i].uid);
 	}
 }
@@ -330,7 +342,7 @@ static void a_freeze_spares_a_tag_and_lets_go_what_it_held(void **state)
 	AUTO(op) *freeze = op_scope(PAUSE_FREEZE, "", -1, 0);
 
 	strv_add(&tags, "keep=yes");
-	freeze->pause.pause.spared = (char *)"keep=yes";
+	pause_op(freeze)->pause.spared = (char *)"keep=yes";
 	assert_true(apply_one(s, freeze));
 	assert_claimed(s, held, T0 + 1, RUN_QUEUED, "frozen");
 	warm = add_recurring(s, "warm", &tags);
@@ -363,7 +375,7 @@ static void pauses_of_a_uid_are_bounded_and_seen_by_it(void **state)
 
 	put_scope(s, PAUSE_TAG, "a=1", 1000);
 	put_scope(s, PAUSE_ALL, "", -1);
-	more->pause.limit = 1;
+	pause_op(more)->limit = 1;
 	assert_false(apply_one(s, more));
 	assert_int_equal(more->err.kind, ERR_LIMIT);
 	assert_true(pause_rows_list(s, 1000, &own, &e));
@@ -383,9 +395,9 @@ static void two_triggers_in_one_microsecond_are_two_runs(void **state)
 
 	apply_all(s, ops, 2);
 	assert_true(ops[0]->ok && ops[1]->ok);
-	assert_int_not_equal(ops[0]->trigger.run->id, ops[1]->trigger.run->id);
-	assert_int_equal(ops[0]->trigger.run->kind, RUN_KIND_MANUAL);
-	assert_int_equal(ops[1]->trigger.run->due_at, T0 + 5);
+	assert_int_not_equal(trigger_op(ops[0])->run->id, trigger_op(ops[1])->run->id);
+	assert_int_equal(trigger_op(ops[0])->run->kind, RUN_KIND_MANUAL);
+	assert_int_equal(trigger_op(ops[1])->run->due_at, T0 + 5);
 	assert_counts_true(s);
 	op_free(ops[0]);
 	op_free(ops[1]);
@@ -403,21 +415,21 @@ static void force_overrules_a_pause_and_a_freeze_only_for_administrators(void **
 	AUTO(op) *thawing = op_trigger(id, T0 + 3);
 
 	end_run(s, first, ATTEMPT_SUCCEEDED, T0 + 1);
-	pause->pause.pause.by_uid = ANN;
+	pause_op(pause)->pause.by_uid = ANN;
 	assert_true(apply_one(s, pause));
 	assert_false(apply_one(s, plain));
 	assert_int_equal(plain->err.kind, ERR_CONFLICT);
 	assert_non_null(strstr(plain->err.msg, "paused by eve"));
 	assert_non_null(strstr(plain->err.msg, "works"));
 	assert_non_null(strstr(plain->err.msg, "--force"));
-	forced->trigger.forced = frozen->trigger.forced = thawing->trigger.forced = thawing->trigger.overrides_freeze = true;
+	trigger_op(forced)->forced = trigger_op(frozen)->forced = trigger_op(thawing)->forced = trigger_op(thawing)->overrides_freeze = true;
 	assert_true(apply_one(s, forced));
-	assert_claimed(s, forced->trigger.run->id, T0 + 1, RUN_CLAIMED, NULL);
+	assert_claimed(s, trigger_op(forced)->run->id, T0 + 1, RUN_CLAIMED, NULL);
 	put_scope(s, PAUSE_FREEZE, "", -1);
 	assert_false(apply_one(s, frozen));
 	assert_non_null(strstr(frozen->err.msg, "administrator"));
 	assert_true(apply_one(s, thawing));
-	assert_claimed(s, thawing->trigger.run->id, T0 + 3, RUN_CLAIMED, NULL);
+	assert_claimed(s, trigger_op(thawing)->run->id, T0 + 3, RUN_CLAIMED, NULL);
 }
 
 static void a_finished_job_lives_for_its_run(void **state)
@@ -435,7 +447,7 @@ static void a_finished_job_lives_for_its_run(void **state)
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
 	assert_counts_true(s);
 	second = claim_one(s, T0 + 6);
-	assert_int_equal(second->id, trigger->trigger.run->id);
+	assert_int_equal(second->id, trigger_op(trigger)->run->id);
 	end_run(s, second, ATTEMPT_SUCCEEDED, T0 + 7);
 	assert_int_equal(state_of(s, id), JOB_FINISHED);
 	add_recurring(s, "again", NULL);
@@ -452,7 +464,7 @@ static void cancelled_and_changed_jobs_are_not_triggered(void **state)
 	AUTO(op) *late = op_trigger(id, T0 + 5);
 	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
 
-	stale->trigger.revision = 2;
+	trigger_op(stale)->revision = 2;
 	assert_false(apply_one(s, stale));
 	assert_int_equal(stale->err.kind, ERR_BUSY);
 	assert_true(pause_job(s, id, T0, T0 + HOUR));
@@ -463,7 +475,7 @@ static void cancelled_and_changed_jobs_are_not_triggered(void **state)
 		AUTO(op) *end = op_new(OP_PAUSES_END, NULL, NULL);
 		struct batch_wake wake;
 
-		end->pauses_end.now = T0 + HOUR;
+		pause_times_op(end)->now = T0 + HOUR;
 		wake = apply_all(s, &end, 1);
 		assert_int_equal(wake.pause_end, USEC_NEVER);
 		assert_int_equal(state_of(s, id), JOB_CANCELLED); /* nothing wakes it up again */
@@ -495,19 +507,19 @@ static void a_suspended_job_is_resumed_when_the_cause_is_gone(void **state)
 	struct batch_wake wake;
 
 	assert_true(pause_job(s, id, T0, 0)); /* a paused one has slots, too */
-	plan->plan = (struct op_plan){.now = T0, .horizon = T0 + HOUR, .limit = 10, .fn = zone_is_gone, .fn_arg = &gone};
+	op_fill(plan_op(plan), .now = T0, .horizon = T0 + HOUR, .limit = 10, .fn = zone_is_gone, .fn_arg = &gone);
 	assert_true(apply_one(s, plan));
 	assert_int_equal(state_of(s, id), JOB_SUSPENDED);
 	assert_counts_true(s);
-	vain->resume.fn = resume->resume.fn = zone_is_gone;
-	vain->resume.fn_arg = resume->resume.fn_arg = &gone;
+	resume_op(vain)->fn = resume_op(resume)->fn = zone_is_gone;
+	resume_op(vain)->fn_arg = resume_op(resume)->fn_arg = &gone;
 	assert_false(apply_one(s, vain));
 	assert_int_equal(vain->err.kind, ERR_CONFLICT);
 	assert_non_null(strstr(vain->err.msg, "bad_zone"));
 	assert_int_equal(state_of(s, id), JOB_SUSPENDED);
 	gone = false;
 	wake = apply_all(s, &resume, 1);
-	assert_true(resume->ok && resume->resume.found);
+	assert_true(resume->ok && resume_op(resume)->found);
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
 	assert_true(wake.next_slot <= T0 + HOUR); /* from its last slot on: catch-up decides about those it missed */
 	assert_counts_true(s);
@@ -519,12 +531,12 @@ static void a_job_added_paused_starts_nothing(void **state)
 	AUTO(op) *add = op_add("later", NULL, NULL);
 	AUTO(job) *j = NULL;
 
-	add->add.paused = true;
+	job_add_op(add)->job.paused = true;
 	assert_true(apply_one(s, add));
-	j = get_job(s, add->add.id);
+	j = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(j->state, JOB_PAUSED);
 	assert_string_equal(j->pause.by_name, "ann");
-	assert_claimed(s, add->add.run, T0 + 1, RUN_QUEUED, "paused");
+	assert_claimed(s, job_add_op(add)->job.run, T0 + 1, RUN_QUEUED, "paused");
 }
 
 static void a_boot_finds_paused_jobs_and_their_runs_wait(void **state)
@@ -533,21 +545,21 @@ static void a_boot_finds_paused_jobs_and_their_runs_wait(void **state)
 	AUTO(op) *add = op_add("boots", NULL, NULL);
 	AUTO(op) *boot = op_new(OP_BOOT, NULL, NULL);
 
-	add->add.run_at = 0;
-	add->add.next_slot = USEC_NEVER;
-	add->add.boots = add->add.paused = true;
+	job_add_op(add)->job.run_at = 0;
+	job_add_op(add)->job.next_slot = USEC_NEVER;
+	job_add_op(add)->job.boots = job_add_op(add)->job.paused = true;
 	assert_true(apply_one(s, add));
-	boot->boot = (struct op_boot){.name = "one", .boot = "b1", .now = T0 + 5};
+	op_fill(boot_runs_op(boot), .name = "one", .boot = "b1", .now = T0 + 5);
 	assert_true(apply_one(s, boot));
-	assert_int_equal(boot->boot.runs, 1);
-	assert_claimed(s, only_run(s, add->add.id), T0 + 6, RUN_QUEUED, "paused");
+	assert_int_equal(boot_runs_op(boot)->runs, 1);
+	assert_claimed(s, only_run(s, job_add_op(add)->job.id), T0 + 6, RUN_QUEUED, "paused");
 	{
-		AUTO(op) *resume = op_resume(add->add.id, T0 + 7);
+		AUTO(op) *resume = op_resume(job_add_op(add)->job.id, T0 + 7);
 
 		assert_true(apply_one(s, resume));
-		assert_int_equal(resume->resume.released, 1);
+		assert_int_equal(resume_op(resume)->released, 1);
 	}
-	assert_claimed(s, only_run(s, add->add.id), T0 + 8, RUN_CLAIMED, NULL);
+	assert_claimed(s, only_run(s, job_add_op(add)->job.id), T0 + 8, RUN_CLAIMED, NULL);
 }
 
 /* ---- a pause that an administrator set ---- */
@@ -564,14 +576,14 @@ static void assert_denied(struct store *s, struct op *op /* moved */)
 
 static struct op *ann_pauses(struct op *op)
 {
-	op->pause.uid = op->pause.pause.by_uid = ANN;
-	op->pause.pause.by_name = (char *)"ann";
+	pause_op(op)->uid = pause_op(op)->pause.by_uid = ANN;
+	pause_op(op)->pause.by_name = (char *)"ann";
 	return op;
 }
 
 static struct op *ann_resumes(struct op *op)
 {
-	op->resume.uid = ANN;
+	resume_op(op)->uid = ANN;
 	return op;
 }
 
@@ -579,8 +591,8 @@ static struct op *ann_triggers(int64_t id, bool forced)
 {
 	struct op *op = op_trigger(id, T0 + 3);
 
-	op->trigger.uid = ANN;
-	op->trigger.forced = forced;
+	trigger_op(op)->uid = ANN;
+	trigger_op(op)->forced = forced;
 	return op;
 }
 
@@ -588,7 +600,7 @@ static struct op *ann_ends(enum op_kind kind, int64_t id)
 {
 	struct op *op = op_job_cancel(kind, id);
 
-	op->job_cancel.uid = ANN;
+	job_cancel_op(op)->uid = ANN;
 	return op;
 }
 
@@ -596,8 +608,8 @@ static struct op *ann_renames(int64_t id, const char *name)
 {
 	struct op *op = op_new(OP_JOB_CHANGE, NULL, NULL);
 
-	op->change = (struct op_job_change){.uid = ANN, .id = id, .what = "name",
-		.to = {.name = name, .spec = "{}", .now = T0 + 3}};
+	op_fill(job_change_op(op), .uid = ANN, .id = id, .what = "name",
+		.to = {.name = name, .spec = "{}", .now = T0 + 3});
 	return op;
 }
 
@@ -624,10 +636,10 @@ static struct op *op_resume_until(int64_t id, usec_t now, usec_t until, const ch
 {
 	struct op *op = op_resume(id, now);
 
-	op->resume.until = until;
-	op->resume.by_uid = 7;
-	op->resume.by_name = "eve";
-	op->resume.reason = reason;
+	resume_op(op)->until = until;
+	resume_op(op)->by_uid = 7;
+	resume_op(op)->by_name = "eve";
+	resume_op(op)->reason = reason;
 	return op;
 }
 
@@ -653,9 +665,9 @@ static void a_resumed_job_is_paused_again_at_the_given_time(void **state)
 	assert_int_equal(wake.pause_end, T0 + 2 * HOUR);
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
 	assert_true(apply_one(s, early));
-	due->pauses_end.now = T0 + 2 * HOUR;
+	pause_times_op(due)->now = T0 + 2 * HOUR;
 	wake = apply_all(s, &due, 1);
-	assert_int_equal(due->pauses_end.begun, 1);
+	assert_int_equal(pause_times_op(due)->begun, 1);
 	assert_int_equal(wake.pause_end, USEC_NEVER);
 	j = get_job(s, id);
 	assert_int_equal(j->state, JOB_PAUSED);
@@ -682,7 +694,7 @@ static void an_owner_does_not_lift_an_administrators_pause_that_is_to_come(void 
 	assert_denied(s, ann_pauses(op_pause(id, T0 + 2, T0 + 3)));
 	assert_denied(s, ann_ends(OP_JOB_REMOVE, id));
 	assert_true(apply_one(s, early));
-	begin->pauses_end.now = T0 + HOUR;
+	pause_times_op(begin)->now = T0 + HOUR;
 	assert_true(apply_one(s, begin));
 	assert_denied(s, ann_resumes(op_resume(id, T0 + HOUR + 1)));
 	assert_int_equal(state_of(s, id), JOB_PAUSED);
@@ -703,7 +715,7 @@ static void an_administrators_pause_outlives_a_cancellation_by_the_owner(void **
 	assert_denied(s, ann_ends(OP_JOB_REMOVE, id));
 	assert_denied(s, op_add("held", NULL, NULL));
 	assert_true(apply_one(s, other));
-	same->add.now = T0 + HOUR; /* the pause is over by then */
+	job_add_op(same)->job.now = T0 + HOUR; /* the pause is over by then */
 	assert_true(apply_one(s, same));
 	assert_counts_true(s);
 }
@@ -717,7 +729,7 @@ static void an_administrator_gives_a_paused_name_away(void **state)
 
 	assert_true(pause_job(s, id, T0, 0));
 	assert_true(apply_one(s, cancel));
-	add->add.by_admin = true;
+	job_add_op(add)->job.by_admin = true;
 	assert_true(apply_one(s, add));
 }
 
@@ -739,7 +751,7 @@ static void an_owner_does_not_lift_an_administrators_pause_of_the_owner(void **s
 		put_scope(s, cases[i].scope, cases[i].key, ANN);
 		assert_denied(s, ann_resumes(op_unscope(cases[i].scope, cases[i].key, ANN)));
 		assert_denied(s, ann_pauses(op_scope(cases[i].scope, cases[i].key, ANN, T0 + 5)));
-		trigger->trigger.tags = &tags;
+		trigger_op(trigger)->tags = &tags;
 		assert_denied(s, trigger);
 		drop_scope(s, cases[i].scope, cases[i].key, ANN);
 	}
@@ -758,7 +770,7 @@ static void an_owner_ends_pauses_of_his_own_and_of_an_exit_code(void **state)
 
 	assert_true(apply_one(s, pause));
 	assert_true(apply_one(s, resume));
-	by_exit->pause.pause.by_uid = -1;
+	pause_op(by_exit)->pause.by_uid = -1;
 	assert_true(apply_one(s, by_exit));
 	assert_true(apply_one(s, again));
 	assert_true(apply_one(s, scope));
@@ -782,8 +794,8 @@ static struct op *op_revive(int64_t job, usec_t now, usec_t *last)
 {
 	struct op *op = op_resume(job, now);
 
-	op->resume.fn = hourly_until;
-	op->resume.fn_arg = last;
+	resume_op(op)->fn = hourly_until;
+	resume_op(op)->fn_arg = last;
 	return op;
 }
 
@@ -798,8 +810,8 @@ static void a_cancelled_job_that_is_resumed_goes_on_with_its_next_slot(void **st
 
 	assert_true(apply_one(s, cancel));
 	wake = apply_all(s, &resume, 1);
-	assert_true(resume->ok && resume->resume.found);
-	assert_int_equal(resume->resume.was, JOB_CANCELLED);
+	assert_true(resume->ok && resume_op(resume)->found);
+	assert_int_equal(resume_op(resume)->was, JOB_CANCELLED);
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
 	assert_int_equal(wake.next_slot, later / HOUR * HOUR + HOUR); /* what passed meanwhile is not caught up */
 	assert_counts_true(s);
@@ -829,7 +841,7 @@ static void a_cancelled_job_whose_name_is_taken_stays_cancelled(void **state)
 	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
 	AUTO(op) *resume = op_revive(id, T0 + 5, &last);
 	AUTO(op) *full = op_revive(add_recurring(s, "more", NULL), T0 + 5, &last);
-	AUTO(op) *cancel_more = op_job_cancel(OP_JOB_CANCEL, full->resume.job);
+	AUTO(op) *cancel_more = op_job_cancel(OP_JOB_CANCEL, resume_op(full)->job);
 
 	assert_true(apply_one(s, cancel));
 	add_recurring(s, "tick", NULL);
@@ -837,7 +849,7 @@ static void a_cancelled_job_whose_name_is_taken_stays_cancelled(void **state)
 	assert_int_equal(resume->err.kind, ERR_CONFLICT);
 	assert_int_equal(state_of(s, id), JOB_CANCELLED);
 	assert_true(apply_one(s, cancel_more));
-	full->resume.limit = 1;
+	resume_op(full)->limit = 1;
 	assert_false(apply_one(s, full));
 	assert_int_equal(full->err.kind, ERR_LIMIT);
 	assert_counts_true(s);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retries, dead letters and jobs paused by an exit code, as the store keeps them. */
 #include "base/text.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/op.h"
+#include "store/ops/run/dead_letters.h"
+#include "store/ops/run/runs.h"
 #include "unit/store/store_suite.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +15,10 @@ static struct op *op_failed(const struct run *r, enum run_state becomes, usec_t 
 {
 	struct op *op = op_ended(r, ATTEMPT_FAILED, at);
 
-	op->ended.state = becomes;
-	op->ended.due_at = due_at;
-	op->ended.failure = true;
-	snprintf(op->ended.reason, sizeof(op->ended.reason), "retry 1 of 4 after exit code 1");
+	run_ended_op(op)->state = becomes;
+	run_ended_op(op)->due_at = due_at;
+	run_ended_op(op)->failure = true;
+	snprintf(run_ended_op(op)->reason, sizeof(run_ended_op(op)->reason), "retry 1 of 4 after exit code 1");
 	return op;
 }
 
@@ -23,15 +28,15 @@ static int64_t bury(struct store *s, const char *name, uint32_t uid, usec_t at, 
 	AUTO(op) *add = op_add(name, NULL, NULL), *end = NULL;
 	AUTO(run) *r = NULL;
 
-	add->add.uid = uid;
+	job_add_op(add)->job.uid = uid;
 	assert_true(apply_one(s, add));
 	r = claim_one(s, T0);
 	assert_non_null(r);
 	end = op_failed(r, RUN_FAILED, 0, at);
-	end->ended.dead = true;
+	run_ended_op(end)->dead = true;
 	assert_true(apply_one(s, end));
 	if (ret_job)
-		*ret_job = add->add.id;
+		*ret_job = job_add_op(add)->job.id;
 	return r->id;
 }
 
@@ -39,7 +44,7 @@ static struct op *op_dead(enum op_kind kind, int64_t id)
 {
 	struct op *op = op_new(kind, NULL, NULL);
 
-	op->dead = (struct op_dead){.uid = -1, .id = id, .limit = 100, .now = T0 + 500};
+	op_fill(dead_letters_op(op), .uid = -1, .id = id, .limit = 100, .now = T0 + 500);
 	return op;
 }
 
@@ -107,7 +112,7 @@ static void the_first_start_is_known_from_the_end_alone(void **state)
 	add_job(s, "a");
 	r = claim_one(s, T0);
 	never = op_failed(r, RUN_QUEUED, T0, T0 + 5);
-	never->ended.attempt.outcome = ATTEMPT_NOT_STARTED;
+	run_ended_op(never)->attempt.outcome = ATTEMPT_NOT_STARTED;
 	assert_true(apply_one(s, never));
 	again = claim_one(s, T0 + 10);
 	assert_true(again->first_start == 0);
@@ -132,7 +137,7 @@ static void a_dead_letter_is_listed_until_it_is_purged(void **state)
 	reopen(f);
 	assert_int_equal(dead_count(f->store, -1, 0), 1);
 	assert_true(apply_one(f->store, purge));
-	assert_int_equal(purge->dead.runs.n, 1);
+	assert_int_equal(dead_letters_op(purge)->runs.n, 1);
 	assert_int_equal(dead_count(f->store, -1, 0), 0);
 	r = get_run(f->store, run);
 	assert_int_equal(r->state, RUN_FAILED);
@@ -153,7 +158,7 @@ static void a_dead_letter_tried_again_is_the_same_run_and_opens_its_finished_job
 
 	assert_int_equal(before->state, JOB_FINISHED);
 	assert_true(apply_one(s, retry));
-	assert_int_equal(retry->dead.runs.n, 1);
+	assert_int_equal(dead_letters_op(retry)->runs.n, 1);
 	open = get_job(s, job);
 	assert_int_equal(open->state, JOB_ACTIVE);
 	assert_int_equal(dead_count(s, -1, 0), 0);
@@ -183,13 +188,13 @@ static void a_dead_letter_of_a_job_that_was_ended_is_not_tried_again(void **stat
 		AUTO(op) *add = op_add(NULL, NULL, NULL), *end = NULL, *gone = NULL, *retry = NULL, *many = NULL;
 		AUTO(run) *r = NULL, *still = NULL;
 
-		add->add.next_slot = T0 + USEC_DAY; /* so that the job does not finish */
+		job_add_op(add)->job.next_slot = T0 + USEC_DAY; /* so that the job does not finish */
 		assert_true(apply_one(s, add));
 		r = claim_one(s, T0);
 		end = op_failed(r, RUN_FAILED, 0, T0 + 50);
-		end->ended.dead = true;
+		run_ended_op(end)->dead = true;
 		assert_true(apply_one(s, end));
-		gone = op_job_cancel(cases[i].end, add->add.id);
+		gone = op_job_cancel(cases[i].end, job_add_op(add)->job.id);
 		assert_true(apply_one(s, gone));
 		retry = op_dead(OP_DEAD_RETRY, r->id);
 		assert_false(apply_one(s, retry));
@@ -199,10 +204,10 @@ static void a_dead_letter_of_a_job_that_was_ended_is_not_tried_again(void **stat
 		assert_int_equal(still->state, RUN_FAILED);
 		assert_true(still->dead_at != 0);
 		many = op_dead(OP_DEAD_RETRY, 0);
-		many->dead.job = add->add.id;
+		dead_letters_op(many)->job = job_add_op(add)->job.id;
 		assert_true(apply_one(s, many));
-		assert_int_equal(many->dead.runs.n, 0);
-		assert_int_equal(many->dead.refused, 1);
+		assert_int_equal(dead_letters_op(many)->runs.n, 0);
+		assert_int_equal(dead_letters_op(many)->refused, 1);
 	}
 	assert_counts_true(s);
 }
@@ -217,10 +222,10 @@ static void a_name_that_went_to_another_job_keeps_a_dead_letter_where_it_is(void
 	/* both jobs have finished: the first takes the name, the other one cannot */
 	both = op_dead(OP_DEAD_RETRY, 0);
 	assert_true(apply_one(s, both));
-	assert_int_equal(both->dead.runs.n, 1);
-	assert_int_equal(both->dead.runs.v[0]->id, run);
-	assert_int_equal(both->dead.refused, 1);
-	retry->dead.id = newer;
+	assert_int_equal(dead_letters_op(both)->runs.n, 1);
+	assert_int_equal(dead_letters_op(both)->runs.v[0]->id, run);
+	assert_int_equal(dead_letters_op(both)->refused, 1);
+	dead_letters_op(retry)->id = newer;
 	assert_false(apply_one(s, retry));
 	assert_non_null(strstr(retry->err.msg, "has its name now"));
 	assert_counts_true(s);
@@ -244,29 +249,29 @@ static void many_are_tried_again_in_steps_by_what_they_are(void **state)
 	assert_int_equal(dead_count(s, 1001, 0), N / 2);
 	assert_int_equal(dead_count(s, -1, job), 1);
 	/* one job */
-	purge->dead.job = job;
+	dead_letters_op(purge)->job = job;
 	assert_true(apply_one(s, purge));
-	assert_int_equal(purge->dead.runs.n, 1);
-	assert_int_equal(purge->dead.runs.v[0]->id, runs[7]);
+	assert_int_equal(dead_letters_op(purge)->runs.n, 1);
+	assert_int_equal(dead_letters_op(purge)->runs.v[0]->id, runs[7]);
 	/* a time: those that died from T0 + 150 to before T0 + 160 are numbers 20 and 21 */
-	late->dead.since = T0 + 150;
-	late->dead.until = T0 + 160;
+	dead_letters_op(late)->since = T0 + 150;
+	dead_letters_op(late)->until = T0 + 160;
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->dead.runs.n, 2);
-	assert_int_equal(late->dead.runs.v[0]->id, runs[20]);
+	assert_int_equal(dead_letters_op(late)->runs.n, 2);
+	assert_int_equal(dead_letters_op(late)->runs.v[0]->id, runs[20]);
 	/* one owner, in steps; others' are passed over */
 	do {
 		AUTO(op) *op = op_new(OP_DEAD_RETRY, NULL, NULL);
 
-		op->dead = d;
+		op_copy(dead_letters_op(op), d);
 		assert_true(++steps < 20);
 		assert_true(apply_one(s, op));
-		for (size_t i = 0; i < op->dead.runs.n; i++)
-			assert_int_equal(op->dead.runs.v[i]->uid, 1000);
-		changed += (int64_t)op->dead.runs.n;
-		d.after_at = op->dead.next_at;
-		d.after = op->dead.next;
-		if (!op->dead.more)
+		for (size_t i = 0; i < dead_letters_op(op)->runs.n; i++)
+			assert_int_equal(dead_letters_op(op)->runs.v[i]->uid, 1000);
+		changed += (int64_t)dead_letters_op(op)->runs.n;
+		d.after_at = dead_letters_op(op)->next_at;
+		d.after = dead_letters_op(op)->next;
+		if (!dead_letters_op(op)->more)
 			break;
 	} while (true);
 	assert_true(steps > 2);
@@ -281,7 +286,7 @@ static void a_foreign_dead_letter_is_no_run(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *retry = op_dead(OP_DEAD_RETRY, bury(s, "a", 1000, T0 + 50, NULL));
 
-	retry->dead.uid = 1001;
+	dead_letters_op(retry)->uid = 1001;
 	assert_false(apply_one(s, retry));
 	assert_int_equal(retry->err.kind, ERR_NOT_FOUND);
 	assert_int_equal(dead_count(s, -1, 0), 1);
@@ -295,15 +300,15 @@ static void an_exit_code_pauses_the_job_with_its_end(void **state)
 	AUTO(job) *j = NULL;
 	AUTO_DONE(buf) rows = {};
 
-	add->add.next_slot = T0 + USEC_DAY;
+	job_add_op(add)->job.next_slot = T0 + USEC_DAY;
 	assert_true(apply_one(f->store, add));
 	r = claim_one(f->store, T0);
 	end = op_failed(r, RUN_FAILED, 0, T0 + 50);
-	end->ended.pause = true;
-	end->ended.attempt.exit_code = 100;
+	run_ended_op(end)->pause = true;
+	run_ended_op(end)->attempt.exit_code = 100;
 	assert_true(apply_one(f->store, end));
-	assert_true(end->ended.job_paused);
-	j = get_job(f->store, add->add.id);
+	assert_true(run_ended_op(end)->job_paused);
+	j = get_job(f->store, job_add_op(add)->job.id);
 	assert_int_equal(j->state, JOB_PAUSED);
 	assert_string_equal(j->reason, "exit code 100");
 	assert_counts_true(f->store);
@@ -322,9 +327,9 @@ static void a_job_that_finished_with_its_run_is_not_paused(void **state)
 	AUTO(op) *end = op_failed(r, RUN_FAILED, 0, T0 + 50);
 	AUTO(job) *j = NULL;
 
-	end->ended.pause = true;
+	run_ended_op(end)->pause = true;
 	assert_true(apply_one(s, end));
-	assert_false(end->ended.job_paused);
+	assert_false(run_ended_op(end)->job_paused);
 	j = get_job(s, job);
 	assert_int_equal(j->state, JOB_FINISHED);
 	assert_counts_true(s);
@@ -337,21 +342,21 @@ static void a_job_whose_owner_is_gone_is_suspended_with_the_end_of_its_run(void 
 	AUTO(run) *r = NULL;
 	AUTO(job) *j = NULL, *again = NULL;
 
-	add->add.next_slot = T0 + USEC_DAY;
+	job_add_op(add)->job.next_slot = T0 + USEC_DAY;
 	assert_true(apply_one(s, add));
 	r = claim_one(s, T0);
 	end = op_failed(r, RUN_FAILED, 0, T0 + 50);
-	end->ended.attempt.outcome = ATTEMPT_DENIED;
-	end->ended.suspend = "no_such_user";
+	run_ended_op(end)->attempt.outcome = ATTEMPT_DENIED;
+	run_ended_op(end)->suspend = "no_such_user";
 	assert_true(apply_one(s, end));
-	j = get_job(s, add->add.id);
+	j = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(j->state, JOB_SUSPENDED);
 	assert_string_equal(j->reason, "no_such_user");
 	assert_int_equal(j->next_slot, 0);
 	assert_counts_true(s);
-	resume->resume = (struct op_resume){.uid = 1000, .job = j->id, .now = T0 + 60};
+	op_fill(resume_op(resume), .uid = 1000, .job = j->id, .now = T0 + 60);
 	assert_true(apply_one(s, resume));
-	again = get_job(s, add->add.id);
+	again = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(again->state, JOB_ACTIVE);
 	assert_counts_true(s);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Full, failing and read-only disks under the SQLite engine (F-06, F-07, F-08), plans that never scan, and the cost of a claim. */
 #include "base/text.h"
-#include "unit/store/claim_fixture.h"
 #include "store/backend/sqlite.h"
+#include "store/ops/batch.h"
+#include "store/ops/op.h"
+#include "unit/store/claim_fixture.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

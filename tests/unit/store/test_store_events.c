@@ -2,6 +2,10 @@
 /* The audit trail: what is in it after a batch, and how it is read. */
 #include "base/text.h"
 #include "core/job/event.h"
+#include "store/events.h"
+#include "store/ops/event_op.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -32,7 +36,7 @@ static struct op *op_event(int64_t job, int64_t owner, usec_t at)
 	struct op *op = op_new(OP_EVENT, NULL, NULL);
 
 	op->act = alice;
-	op->event = (struct op_event){.result = "denied", .detail = "why", .job = job, .run = 9, .owner = owner, .now = at};
+	op_fill(event_op(op), .result = "denied", .detail = "why", .job = job, .run = 9, .owner = owner, .now = at);
 	return op;
 }
 
@@ -80,11 +84,11 @@ static void what_was_refused_or_rolled_back_leaves_no_event(void **state)
 	ops[0] = op_add("taken", NULL, NULL);
 	ops[1] = op_job_cancel(OP_JOB_CANCEL, 4711);
 	ops[2] = op_new(OP_JOB_BULK, NULL, NULL);
-	ops[2]->bulk.n = 2;
-	ops[2]->bulk.v = xcalloc(2, sizeof(struct job_new));
-	ops[2]->bulk.v[0] = ops[0]->add;
-	ops[2]->bulk.v[0].name = "free";
-	ops[2]->bulk.v[1] = ops[0]->add;
+	job_bulk_op(ops[2])->n = 2;
+	job_bulk_op(ops[2])->v = xcalloc(2, sizeof(struct job_new));
+	job_bulk_op(ops[2])->v[0] = job_add_op(ops[0])->job;
+	job_bulk_op(ops[2])->v[0].name = "free";
+	job_bulk_op(ops[2])->v[1] = job_add_op(ops[0])->job;
 	apply_all(s, ops, 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_false(ops[i]->ok);

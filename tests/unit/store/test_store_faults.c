@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every operation with its n-th engine call failing: it is there whole, or not at all, and says which. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/op.h"
 #include "unit/store/db_faulty.h"
 #include "unit/store/fault_world.h"
 #include "unit/store/store_suite.h"

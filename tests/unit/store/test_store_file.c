@@ -2,6 +2,10 @@
 /* The SQLite file: what is refused and left alone, who holds it, how it grows (F-09, F-10, F-13, F-16, F-17). */
 #include "base/text.h"
 #include "store/backend/file_system.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
 #include "unit/store/store_suite.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -87,7 +91,7 @@ static void fill(struct store *s, int jobs)
 		AUTO_TEXT spec = xprintf("{\"command\":[\"echo\",\"%d-abcdefghijklmnopqrstuvwxyz\"]}", i);
 		AUTO(op) *op = op_add(name, NULL, spec);
 
-		op->add.next_slot = T0 + i;
+		job_add_op(op)->job.next_slot = T0 + i;
 		assert_true(apply_one(s, op));
 	}
 }
@@ -299,8 +303,8 @@ static void a_damaged_job_is_told_and_its_command_never_handed_out(void **state)
 	assert_false(store_job_get(f->store, -1, id, &job, &e));
 	assert_int_equal(e.kind, ERR_REFUSED);
 	assert_true(apply_one(f->store, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
-	assert_string_equal(claim->claim.claimed.v[0].spec, "");
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
+	assert_string_equal(claim_op(claim)->claimed.v[0].spec, "");
 }
 
 /* ---- processes and locks ---- */

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one engine holds until its commit, tried by another on a connection of its own. */
+#include "store/counters.h"
+#include "store/ops/batch.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/claims.h"
+#include "store/tx.h"
 #include "unit/store/nodes_fixture.h"
 #include <pthread.h>
 #include <string.h>
@@ -56,15 +64,15 @@ static void a_claim_under_way_is_waited_for(void **state)
 	add_job(s, NULL);
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	place_query(where_of(state), "UPDATE nodes SET guarded = 1, alive_until = alive_until - 59500000, runs_until = runs_until - 59500000 WHERE id = '" OTHER "'", NULL);
-	claim->claim.node = OTHER;
+	claim_op(claim)->node = OTHER;
 	claim->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(claim_apply(s, &claim, 1, &e));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	pause_ms(600); /* its lease ends meanwhile */
 	must_wait(s, &tx, beside, lead);
-	assert_int_equal(lead->lead.dead, 1);
-	assert_int_equal(lead->lead.lost.n, 1);
+	assert_int_equal(leader_op(lead)->dead, 1);
+	assert_int_equal(leader_op(lead)->lost.n, 1);
 }
 
 /* F-64: on a server, a lease is renewed whatever else its engine has under way. */
@@ -99,9 +107,9 @@ static void a_new_engine_takes_over_what_its_old_self_is_claiming(void **state)
 	claim->ok = true;
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(claim_apply(s, &claim, 1, &e));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	must_wait(s, &tx, beside, open);
-	assert_int_equal(open->node_open.same_spawner.n, 1);
+	assert_int_equal(node_open_op(open)->same_spawner.n, 1);
 }
 
 static void segments_that_are_being_planned_are_not_given_away(void **state)
@@ -120,7 +128,7 @@ static void segments_that_are_being_planned_are_not_given_away(void **state)
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(plan_apply(s, &plan, 1, &e));
 	must_wait(s, &tx, beside, lead);
-	assert_int_equal(lead->lead.moved, 32);
+	assert_int_equal(leader_op(lead)->moved, 32);
 }
 
 /* F-60: the office is over, and its last work is not. */

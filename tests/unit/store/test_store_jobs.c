@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs in the store: keys, names, bulks, limits, cancelling and removing. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/claims.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -15,10 +21,10 @@ static void a_key_used_twice_gives_the_same_job(void **state)
 
 	assert_true(apply_one(s, first));
 	assert_true(apply_one(s, again));
-	assert_false(first->add.existed);
-	assert_true(again->add.existed);
-	assert_int_equal(again->add.id, first->add.id);
-	assert_int_equal(again->add.run, first->add.run);
+	assert_false(job_add_op(first)->job.existed);
+	assert_true(job_add_op(again)->job.existed);
+	assert_int_equal(job_add_op(again)->job.id, job_add_op(first)->job.id);
+	assert_int_equal(job_add_op(again)->job.run, job_add_op(first)->job.run);
 	assert_counts_true(s);
 }
 
@@ -32,7 +38,7 @@ static void a_key_with_other_content_is_a_conflict(void **state)
 	assert_false(apply_one(s, other));
 	assert_int_equal(other->err.kind, ERR_CONFLICT);
 	assert_string_equal(other->err.field, "key");
-	assert_int_equal(other->add.id, 0);
+	assert_int_equal(job_add_op(other)->job.id, 0);
 	assert_counts_true(s);
 }
 
@@ -42,11 +48,11 @@ static void a_key_belongs_to_its_owner(void **state)
 	AUTO(op) *ann = op_add("n", "k", SPEC_A);
 	AUTO(op) *bob = op_add("n", "k", SPEC_B);
 
-	bob->add.uid = 1001;
-	bob->add.owner = "bob";
+	job_add_op(bob)->job.uid = 1001;
+	job_add_op(bob)->job.owner = "bob";
 	assert_true(apply_one(s, ann));
 	assert_true(apply_one(s, bob));
-	assert_int_not_equal(ann->add.id, bob->add.id);
+	assert_int_not_equal(job_add_op(ann)->job.id, job_add_op(bob)->job.id);
 }
 
 static void a_removed_jobs_key_is_kept_for_a_day_and_then_free(void **state)
@@ -59,18 +65,18 @@ static void a_removed_jobs_key_is_kept_for_a_day_and_then_free(void **state)
 	AUTO(op) *removal = NULL;
 
 	assert_true(apply_one(s, first));
-	removal = op_job_cancel(OP_JOB_REMOVE, first->add.id);
+	removal = op_job_cancel(OP_JOB_REMOVE, job_add_op(first)->job.id);
 	assert_true(apply_one(s, removal));
-	soon->add.now = other->add.now = T0 + USEC_DAY;
+	job_add_op(soon)->job.now = job_add_op(other)->job.now = T0 + USEC_DAY;
 	assert_true(apply_one(s, soon));
-	assert_true(soon->add.existed);
-	assert_int_equal(soon->add.id, first->add.id);
+	assert_true(job_add_op(soon)->job.existed);
+	assert_int_equal(job_add_op(soon)->job.id, job_add_op(first)->job.id);
 	assert_false(apply_one(s, other));
 	assert_int_equal(other->err.kind, ERR_CONFLICT);
-	later->add.now = T0 + USEC_DAY + USEC_MIN;
+	job_add_op(later)->job.now = T0 + USEC_DAY + USEC_MIN;
 	assert_true(apply_one(s, later));
-	assert_false(later->add.existed);
-	assert_int_not_equal(later->add.id, first->add.id);
+	assert_false(job_add_op(later)->job.existed);
+	assert_int_not_equal(job_add_op(later)->job.id, job_add_op(first)->job.id);
 	assert_counts_true(s);
 }
 
@@ -89,7 +95,7 @@ static void a_name_is_taken_while_its_job_lives(void **state)
 	run = claim_one(s, T0);
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 9);
 	assert_true(apply_one(s, third)); /* the first is finished */
-	assert_int_not_equal(third->add.id, id);
+	assert_int_not_equal(job_add_op(third)->job.id, id);
 }
 
 static void a_name_means_the_newest_job_of_its_owner(void **state)
@@ -108,12 +114,12 @@ static void a_name_means_the_newest_job_of_its_owner(void **state)
 	assert_int_equal(found->id, second);
 	assert_false(store_job_find(s, 1001, "n", &bobs, &e));
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
-	bob->add.uid = 1001;
+	job_add_op(bob)->job.uid = 1001;
 	assert_true(apply_one(s, bob));
 	assert_false(store_job_find(s, -1, "n", &bobs, &e));
 	assert_int_equal(e.kind, ERR_CONFLICT);
 	assert_true(store_job_find(s, 1001, "n", &bobs, &e));
-	assert_int_equal(bobs->id, bob->add.id);
+	assert_int_equal(bobs->id, job_add_op(bob)->job.id);
 }
 
 static void twins_in_one_batch_are_told_apart(void **state)
@@ -127,8 +133,8 @@ static void twins_in_one_batch_are_told_apart(void **state)
 	assert_false(ops[1]->ok);
 	assert_int_equal(ops[1]->err.kind, ERR_CONFLICT);
 	assert_true(ops[2]->ok && ops[3]->ok);
-	assert_true(ops[3]->add.existed);
-	assert_int_equal(ops[3]->add.id, ops[2]->add.id);
+	assert_true(job_add_op(ops[3])->job.existed);
+	assert_int_equal(job_add_op(ops[3])->job.id, job_add_op(ops[2])->job.id);
 	assert_false(ops[4]->ok);
 	assert_true(ops[5]->ok);
 	assert_counts_true(s);
@@ -140,10 +146,10 @@ static struct op *op_bulk(struct job_new *jobs, size_t n)
 {
 	struct op *op = op_new(OP_JOB_BULK, NULL, NULL);
 
-	op->bulk.v = xcalloc(n, sizeof(*jobs));
-	op->bulk.n = n;
+	job_bulk_op(op)->v = xcalloc(n, sizeof(*jobs));
+	job_bulk_op(op)->n = n;
 	for (size_t i = 0; i < n; i++)
-		op->bulk.v[i] = jobs ? jobs[i] : (struct job_new){.uid = 1000, .owner = "ann", .spec = SPEC_A,
+		job_bulk_op(op)->v[i] = jobs ? jobs[i] : (struct job_new){.uid = 1000, .owner = "ann", .spec = SPEC_A,
 			.now = T0, .run_at = i % 2 ? T0 : 0, .next_slot = i % 2 ? 0 : T0 + USEC_HOUR};
 	return op;
 }
@@ -156,10 +162,10 @@ static void a_bulk_goes_in_whole(void **state)
 	struct err e = {};
 
 	assert_true(apply_one(s, op));
-	for (size_t i = 0; i < op->bulk.n; i++) {
-		assert_true(op->bulk.v[i].id > 0);
-		assert_true(i == 0 || op->bulk.v[i].id != op->bulk.v[i - 1].id);
-		assert_int_equal(op->bulk.v[i].run != 0, i % 2);
+	for (size_t i = 0; i < job_bulk_op(op)->n; i++) {
+		assert_true(job_bulk_op(op)->v[i].id > 0);
+		assert_true(i == 0 || job_bulk_op(op)->v[i].id != job_bulk_op(op)->v[i - 1].id);
+		assert_int_equal(job_bulk_op(op)->v[i].run != 0, i % 2);
 	}
 	assert_true(store_counts(s, &c, &e));
 	assert_int_equal(c.jobs[JOB_ACTIVE], 2345);
@@ -174,13 +180,13 @@ static void a_bulk_with_one_bad_member_changes_nothing(void **state)
 	struct store_counts c;
 	struct err e = {};
 
-	ops[1]->bulk.v[3].name = "before";
-	ops[1]->bulk.v[1400].name = "before";
+	job_bulk_op(ops[1])->v[3].name = "before";
+	job_bulk_op(ops[1])->v[1400].name = "before";
 	apply_all(s, ops, 3);
 	assert_true(ops[0]->ok && ops[2]->ok);
 	assert_false(ops[1]->ok);
 	assert_int_equal(ops[1]->err.kind, ERR_CONFLICT);
-	assert_int_equal(ops[1]->bulk.failed, 3);
+	assert_int_equal(job_bulk_op(ops[1])->failed, 3);
 	assert_true(store_counts(s, &c, &e));
 	assert_int_equal(c.jobs[JOB_ACTIVE], 2);
 	assert_counts_true(s);
@@ -197,16 +203,16 @@ static void an_owner_has_no_more_live_jobs_than_allowed(void **state)
 
 	for (size_t i = 0; i < 5; i++) {
 		ops[i] = op_add(NULL, NULL, NULL);
-		ops[i]->add.limit = 3;
+		job_add_op(ops[i])->job.limit = 3;
 	}
-	ops[4]->add.uid = 7;
+	job_add_op(ops[4])->job.uid = 7;
 	apply_all(s, ops, 5);
 	assert_true(ops[0]->ok && ops[1]->ok && ops[2]->ok && ops[4]->ok);
 	assert_false(ops[3]->ok);
 	assert_int_equal(ops[3]->err.kind, ERR_LIMIT);
-	late->add.limit = 3;
+	job_add_op(late)->job.limit = 3;
 	assert_false(apply_one(s, late));
-	removal = op_job_cancel(OP_JOB_CANCEL, ops[1]->add.id);
+	removal = op_job_cancel(OP_JOB_CANCEL, job_add_op(ops[1])->job.id);
 	assert_true(apply_one(s, removal));
 	assert_true(apply_one(s, late));
 	for (size_t i = 0; i < 5; i++)
@@ -231,11 +237,11 @@ static void a_spec_comes_back_byte_for_byte(void **state)
 		AUTO(job) *job = NULL;
 
 		assert_true(apply_one(s, op));
-		job = get_job(s, op->add.id);
+		job = get_job(s, job_add_op(op)->job.id);
 		assert_string_equal(job->spec, spec);
 		assert_true(apply_one(s, claim));
-		assert_int_equal(claim->claim.claimed.n, 1);
-		assert_string_equal(claim->claim.claimed.v[0].spec, spec);
+		assert_int_equal(claim_op(claim)->claimed.n, 1);
+		assert_string_equal(claim_op(claim)->claimed.v[0].spec, spec);
 	}
 }
 
@@ -248,21 +254,21 @@ static void cancelling_a_job_ends_its_queued_runs_and_its_schedule(void **state)
 	AUTO(run) *run = NULL;
 	struct batch_wake wake;
 
-	add->add.next_slot = T0 + USEC_HOUR;
+	job_add_op(add)->job.next_slot = T0 + USEC_HOUR;
 	assert_true(apply_one(s, add));
-	cancel = op_job_cancel(OP_JOB_CANCEL, add->add.id);
+	cancel = op_job_cancel(OP_JOB_CANCEL, job_add_op(add)->job.id);
 	wake = apply_all(s, &cancel, 1);
 	assert_true(cancel->ok);
 	assert_int_equal(wake.next_slot, USEC_NEVER);
 	assert_int_equal(wake.next_due, USEC_NEVER);
-	assert_int_equal(cancel->job_cancel.was, JOB_ACTIVE);
-	assert_int_equal(cancel->job_cancel.queued_cancelled, 1);
-	assert_int_equal(cancel->job_cancel.open.n, 0);
-	assert_string_equal(cancel->job_cancel.name, "c");
-	job = get_job(s, add->add.id);
+	assert_int_equal(job_cancel_op(cancel)->was, JOB_ACTIVE);
+	assert_int_equal(job_cancel_op(cancel)->queued_cancelled, 1);
+	assert_int_equal(job_cancel_op(cancel)->open.n, 0);
+	assert_string_equal(job_cancel_op(cancel)->name, "c");
+	job = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(job->state, JOB_CANCELLED);
 	assert_int_equal(job->next_slot, 0);
-	run = get_run(s, add->add.run);
+	run = get_run(s, job_add_op(add)->job.run);
 	assert_int_equal(run->state, RUN_CANCELLED);
 	assert_string_equal(run->reason, "job cancelled");
 	assert_counts_true(s);
@@ -278,13 +284,13 @@ static void cancelling_leaves_running_runs_unless_asked(void **state)
 
 	start_run(s, claimed, T0 + 1);
 	assert_true(apply_one(s, cancel));
-	assert_int_equal(cancel->job_cancel.open.n, 1);
-	assert_false(cancel->job_cancel.open.v[0]->cancel_asked);
-	again->job_cancel.running = true;
+	assert_int_equal(job_cancel_op(cancel)->open.n, 1);
+	assert_false(job_cancel_op(cancel)->open.v[0]->cancel_asked);
+	job_cancel_op(again)->running = true;
 	assert_true(apply_one(s, again));
-	assert_int_equal(again->job_cancel.was, JOB_CANCELLED);
-	assert_int_equal(again->job_cancel.open.n, 1);
-	assert_true(again->job_cancel.open.v[0]->cancel_asked);
+	assert_int_equal(job_cancel_op(again)->was, JOB_CANCELLED);
+	assert_int_equal(job_cancel_op(again)->open.n, 1);
+	assert_true(job_cancel_op(again)->open.v[0]->cancel_asked);
 	end_run(s, claimed, ATTEMPT_CANCELLED, T0 + 7);
 	assert_counts_true(s);
 }
@@ -297,7 +303,7 @@ static void nobody_cancels_a_strangers_job(void **state)
 	AUTO(job) *job = NULL;
 	struct err e = {};
 
-	op->job_cancel.uid = 4444;
+	job_cancel_op(op)->uid = 4444;
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_NOT_FOUND);
 	assert_false(store_job_get(s, 4444, id, &job, &e));
@@ -319,7 +325,7 @@ static void a_removed_job_is_gone_but_its_history_stays(void **state)
 
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 9);
 	assert_true(apply_one(s, removal));
-	assert_int_equal(removal->job_cancel.was, JOB_FINISHED);
+	assert_int_equal(job_cancel_op(removal)->was, JOB_FINISHED);
 	assert_false(store_job_find(s, -1, "r", &job, &e));
 	assert_false(apply_one(s, again));
 	assert_int_equal(again->err.kind, ERR_NOT_FOUND);
@@ -338,7 +344,7 @@ static void cancelling_a_finished_job_leaves_it_finished(void **state)
 
 	end_run(s, run, ATTEMPT_FAILED, T0 + 9);
 	assert_true(apply_one(s, cancel));
-	assert_int_equal(cancel->job_cancel.was, JOB_FINISHED);
+	assert_int_equal(job_cancel_op(cancel)->was, JOB_FINISHED);
 	job = get_job(s, id);
 	assert_int_equal(job->state, JOB_FINISHED);
 }
@@ -350,11 +356,11 @@ static void a_job_with_slots_to_come_does_not_finish(void **state)
 	AUTO(run) *run = NULL;
 	AUTO(job) *job = NULL;
 
-	add->add.next_slot = T0 + USEC_HOUR;
+	job_add_op(add)->job.next_slot = T0 + USEC_HOUR;
 	assert_true(apply_one(s, add));
 	run = claim_one(s, T0);
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 9);
-	job = get_job(s, add->add.id);
+	job = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(job->state, JOB_ACTIVE);
 	assert_int_equal(job->next_slot, T0 + USEC_HOUR);
 }
@@ -370,7 +376,7 @@ static void names_for_a_suggestion_are_the_owners_own(void **state)
 	add_job(s, "one");
 	add_job(s, NULL);
 	add_job(s, "two");
-	bob->add.uid = 1001;
+	job_add_op(bob)->job.uid = 1001;
 	assert_true(apply_one(s, bob));
 	assert_true(store_job_names(s, 1000, 10, &names, &e));
 	assert_int_equal(names.n, 2);
@@ -385,11 +391,11 @@ static enum err_kind try_add(struct store *s, const char *name, const char *key,
 	AUTO(op) *op = op_add(name, key, spec);
 	struct err e = {};
 
-	op->add.limit = 3;
-	if (job_dry_run(s, &op->add, &e))
+	job_add_op(op)->job.limit = 3;
+	if (job_dry_run(s, &job_add_op(op)->job, &e))
 		return ERR_NONE;
 	assert_string_equal(e.field, field);
-	assert_int_equal(op->add.id, 0);
+	assert_int_equal(job_add_op(op)->job.id, 0);
 	return e.kind;
 }
 
@@ -407,9 +413,9 @@ static void trying_meets_what_adding_would_meet_and_changes_nothing(void **state
 	assert_int_equal(try_add(reader, "m", NULL, SPEC_A, ""), ERR_NONE);
 	assert_int_equal(try_add(reader, "n", NULL, SPEC_A, "name"), ERR_CONFLICT);
 	assert_int_equal(try_add(reader, "m", "k", SPEC_B, "key"), ERR_CONFLICT);
-	assert_true(job_dry_run(reader, &known->add, &e));
-	assert_true(known->add.existed);
-	assert_int_equal(known->add.id, first->add.id);
+	assert_true(job_dry_run(reader, &job_add_op(known)->job, &e));
+	assert_true(job_add_op(known)->job.existed);
+	assert_int_equal(job_add_op(known)->job.id, job_add_op(first)->job.id);
 	add_job(f->store, NULL);
 	add_job(f->store, NULL);
 	assert_int_equal(try_add(reader, "m", NULL, SPEC_A, ""), ERR_LIMIT);
@@ -420,9 +426,9 @@ static struct op *op_crowd(usec_t slot)
 {
 	struct op *op = op_add(NULL, NULL, NULL);
 
-	op->add.run_at = 0;
-	op->add.next_slot = slot;
-	op->add.density_max = 10;
+	job_add_op(op)->job.run_at = 0;
+	job_add_op(op)->job.next_slot = slot;
+	job_add_op(op)->job.density_max = 10;
 	return op;
 }
 
@@ -438,13 +444,13 @@ static void a_job_hears_how_many_others_are_due_at_its_slot(void **state)
 		ops[i] = op_crowd(i < 12 ? T0 : T0 + USEC_MIN);
 	apply_all(f->store, ops, 3);
 	apply_all(f->store, ops + 3, 11);
-	assert_int_equal(ops[2]->add.crowd, 0);
-	assert_int_equal(ops[3]->add.crowd, 3);
-	assert_int_equal(ops[11]->add.crowd, 3);
-	assert_int_equal(ops[13]->add.crowd, 0);
+	assert_int_equal(job_add_op(ops[2])->job.crowd, 0);
+	assert_int_equal(job_add_op(ops[3])->job.crowd, 3);
+	assert_int_equal(job_add_op(ops[11])->job.crowd, 3);
+	assert_int_equal(job_add_op(ops[13])->job.crowd, 0);
 	reader = open_or_fail(f->where, true);
-	assert_true(job_dry_run(reader, &trial->add, &e));
-	assert_int_equal(trial->add.crowd, 10); /* counting ends there */
+	assert_true(job_dry_run(reader, &job_add_op(trial)->job, &e));
+	assert_int_equal(job_add_op(trial)->job.crowd, 10); /* counting ends there */
 	for (size_t i = 0; i < ELEMENTS(ops); i++)
 		op_free(ops[i]);
 }
@@ -455,11 +461,11 @@ static void a_run_of_now_may_be_due_later(void **state)
 	AUTO(op) *op = op_add(NULL, NULL, NULL);
 	AUTO(run) *run = NULL;
 
-	op->add.run_delay = 5;
+	job_add_op(op)->job.run_delay = 5;
 	assert_true(apply_one(s, op));
-	run = get_run(s, op->add.run);
-	assert_int_equal(run->slot, op->add.run_at);
-	assert_int_equal(run->due_at, op->add.run_at + 5);
+	run = get_run(s, job_add_op(op)->job.run);
+	assert_int_equal(run->slot, job_add_op(op)->job.run_at);
+	assert_int_equal(run->due_at, job_add_op(op)->job.run_at + 5);
 }
 
 /* ---- bytes of an owner ---- */
@@ -472,8 +478,8 @@ static void jobs_beyond_the_bytes_of_their_owner_are_refused(void **state)
 
 	for (size_t i = 0; i < 4; i++) {
 		ops[i] = op_add(NULL, NULL, large);
-		ops[i]->add.uid = i == 3 ? 1001 : 1000;
-		ops[i]->add.bytes_limit = 2 << 20;
+		job_add_op(ops[i])->job.uid = i == 3 ? 1001 : 1000;
+		job_add_op(ops[i])->job.bytes_limit = 2 << 20;
 	}
 	apply_all(s, ops, 4);
 	assert_true(ops[0]->ok && ops[1]->ok && ops[3]->ok);
@@ -482,7 +488,7 @@ static void jobs_beyond_the_bytes_of_their_owner_are_refused(void **state)
 	assert_non_null(strstr(ops[2]->err.msg, "take 2 MiB of the store, and one user may have 2 MiB ('owner-store-limit'"));
 	assert_non_null(strstr(ops[2]->err.msg, "'jobctl rm'"));
 	op_reset(ops[2]);
-	ops[2]->add.bytes_limit = 0;
+	job_add_op(ops[2])->job.bytes_limit = 0;
 	assert_true(apply_one(s, ops[2]));
 	for (size_t i = 0; i < 4; i++)
 		op_free(ops[i]);

@@ -2,6 +2,10 @@
 /* Lanes: limits of queues and owners, whose turn it is, when to look again, and what a backlog costs others. */
 #include "base/io.h"
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "unit/store/claim_fixture.h"
 #include <string.h>
 
@@ -23,7 +27,7 @@ static struct batch_wake claim_wakes(struct store *s, size_t room, usec_t now, s
 	struct batch_wake wake = apply_all(s, &op, 1);
 
 	assert_true(op->ok);
-	*ret_n = op->claim.claimed.n;
+	*ret_n = claim_op(op)->claimed.n;
 	return wake;
 }
 
@@ -32,8 +36,8 @@ static size_t count_uid(const struct op *op, uint32_t uid)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < op->claim.claimed.n; i++)
-		n += op->claim.claimed.v[i].run->uid == uid;
+	for (size_t i = 0; i < claim_op(op)->claimed.n; i++)
+		n += claim_op(op)->claimed.v[i].run->uid == uid;
 	return n;
 }
 
@@ -91,14 +95,14 @@ static void one_owner_leaves_room_for_another(void **state)
 	AUTO(op) *second = op_claim(2, T0 + 100);
 	struct batch_wake wake;
 
-	first->claim.owner_max = second->claim.owner_max = 6;
+	claim_op(first)->owner_max = claim_op(second)->owner_max = 6;
 	add_slots(s, &many);
 	wake = apply_all(s, &first, 1);
-	assert_int_equal(first->claim.claimed.n, 6);
+	assert_int_equal(claim_op(first)->claimed.n, 6);
 	assert_int_equal(wake.next_due, USEC_NEVER);
 	add_slots(s, &few);
 	assert_true(apply_one(s, second));
-	assert_int_equal(second->claim.claimed.n, 1);
+	assert_int_equal(claim_op(second)->claimed.n, 1);
 	assert_int_equal(count_uid(second, 2000), 1);
 	kept_is_true(state);
 }
@@ -158,7 +162,7 @@ static void two_owners_share_the_room(void **state)
 	add_slots(s, &many);
 	add_slots(s, &other);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 10);
+	assert_int_equal(claim_op(claim)->claimed.n, 10);
 	assert_int_equal(count_uid(claim, 1000), 5);
 	assert_int_equal(count_uid(claim, 2000), 5);
 	kept_is_true(state);
@@ -176,8 +180,8 @@ static void two_queues_share_by_their_weight(void **state)
 	add_slots(s, &light);
 	add_slots(s, &heavy);
 	assert_true(apply_one(s, claim));
-	for (size_t i = 0; i < claim->claim.claimed.n; i++)
-		n += text_equal(claim->claim.claimed.v[i].run->queue, "heavy");
+	for (size_t i = 0; i < claim_op(claim)->claimed.n; i++)
+		n += text_equal(claim_op(claim)->claimed.v[i].run->queue, "heavy");
 	assert_int_equal(n, 15);
 	kept_is_true(state);
 }
@@ -262,7 +266,7 @@ static void a_failed_batch_forgets_what_it_knew(void **state)
 	struct batch_wake wake;
 
 	add_slots(s, &w);
-	foreign->claim.node = "nobody";
+	claim_op(foreign)->node = "nobody";
 	wake = apply_all(s, ops, 2);
 	assert_true(claim->ok);
 	assert_false(foreign->ok);
@@ -384,12 +388,12 @@ static void claim_as(struct world *w, int node, usec_t now)
 {
 	AUTO(op) *op = op_claim(4, now);
 
-	op->claim.node = node ? "node-two" : NODE;
+	claim_op(op)->node = node ? "node-two" : NODE;
 	assert_true(apply_one(w->stores[node], op));
-	for (size_t i = 0; i < op->claim.claimed.n; i++)
+	for (size_t i = 0; i < claim_op(op)->claimed.n; i++)
 		for (size_t k = (size_t)node; k < ELEMENTS(w->open); k += 2)
 			if (!w->open[k]) {
-				w->open[k] = STEAL(op->claim.claimed.v[i].run);
+				w->open[k] = STEAL(claim_op(op)->claimed.v[i].run);
 				break;
 			}
 }
@@ -398,9 +402,9 @@ static void end_as(struct world *w, size_t k, enum run_state becomes, usec_t now
 {
 	AUTO(op) *op = op_ended(w->open[k], ATTEMPT_FAILED, now);
 
-	op->ended.node = k % 2 ? "node-two" : NODE;
-	op->ended.state = becomes;
-	op->ended.due_at = now + USEC_SEC;
+	run_ended_op(op)->node = k % 2 ? "node-two" : NODE;
+	run_ended_op(op)->state = becomes;
+	run_ended_op(op)->due_at = now + USEC_SEC;
 	assert_true(apply_one(w->stores[k % 2], op));
 	run_free(STEAL(w->open[k]));
 }

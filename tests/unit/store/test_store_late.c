@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Catching up: what was planned and passed unseen, rounds that are bounded, a clock set back. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/late_runs.h"
+#include "store/ops/run/plans.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -38,14 +44,14 @@ static void those_in_time_do_not_wait_for_those_left_behind(void **state)
 	AUTO(job) *b = NULL;
 	AUTO(job) *c = NULL;
 
-	plan->plan.steps = 1000;
+	plan_op(plan)->steps = 1000;
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.jobs, 1);
+	assert_int_equal(plan_op(plan)->jobs, 1);
 	a = get_job(s, fresh);
 	b = get_job(s, old);
 	c = get_job(s, older);
 	assert_int_equal(a->next_slot, T0 + USEC_SEC); /* its run, queued now */
-	assert_int_equal(plan->plan.runs, 1);
+	assert_int_equal(plan_op(plan)->runs, 1);
 	assert_int_equal(b->next_slot, T0 - USEC_DAY); /* as they were, for the next round */
 	assert_int_equal(c->next_slot, T0 - USEC_HOUR);
 }
@@ -70,10 +76,10 @@ static void a_thousand_runs_of_one_job_are_made_and_the_rest_of_the_round_waits(
 		AUTO(op) *plan = op_plan(a_thousand_each, NULL, T0 + 5 * USEC_SEC);
 
 		assert_true(apply_one(s, plan));
-		assert_int_equal(plan->plan.runs, plan->plan.jobs * 1000);
-		assert_in_range(plan->plan.jobs, 1, 6);
-		jobs += plan->plan.jobs;
-		runs += plan->plan.runs;
+		assert_int_equal(plan_op(plan)->runs, plan_op(plan)->jobs * 1000);
+		assert_in_range(plan_op(plan)->jobs, 1, 6);
+		jobs += plan_op(plan)->jobs;
+		runs += plan_op(plan)->runs;
 	}
 	assert_int_equal(jobs, 8);
 	assert_int_equal(runs, 8000);
@@ -89,17 +95,17 @@ static void an_engine_learns_when_the_last_one_was_there(void **state)
 	AUTO(op) *close = op_new(OP_NODE_CLOSE, NULL, NULL);
 	AUTO(op) *after_close = op_node_open("n3", "one", SPAWNER);
 
-	first->node_open.now = T0 - USEC_DAY;
+	node_open_op(first)->now = T0 - USEC_DAY;
 	assert_true(apply_one(s, first));
-	assert_int_equal(first->node_open.last_seen, 0);
-	add->add.now = T0 + 7;
+	assert_int_equal(node_open_op(first)->last_seen, 0);
+	job_add_op(add)->job.now = T0 + 7;
 	assert_true(apply_one(s, add));
 	assert_true(apply_one(s, after_crash));
-	assert_int_equal(after_crash->node_open.last_seen, T0 + 7); /* it made a run then */
-	close->node_close = (struct op_node_close){.node = "n2", .now = T0 + USEC_MIN};
+	assert_int_equal(node_open_op(after_crash)->last_seen, T0 + 7); /* it made a run then */
+	op_fill(node_close_op(close), .node = "n2", .now = T0 + USEC_MIN);
 	assert_true(apply_one(s, close));
 	assert_true(apply_one(s, after_close));
-	assert_int_equal(after_close->node_open.last_seen, T0 + USEC_MIN);
+	assert_int_equal(node_open_op(after_close)->last_seen, T0 + USEC_MIN);
 }
 
 /* ---- after a time when nobody was there ---- */
@@ -119,7 +125,7 @@ static struct op *op_late(usec_t since, usec_t now, int *asked)
 {
 	struct op *op = op_new(OP_LATE, NULL, NULL);
 
-	op->late = (struct op_late){.since = since, .now = now, .fn = all_but_the_newest, .fn_arg = asked};
+	op_fill(late_runs_op(op), .since = since, .now = now, .fn = all_but_the_newest, .fn_arg = asked);
 	return op;
 }
 
@@ -138,8 +144,8 @@ static void planned_runs_that_passed_unseen_are_missed_as_the_policy_says(void *
 	assert_true(apply_one(s, plan));
 	assert_true(apply_one(s, late));
 	assert_int_equal(asked, 1);
-	assert_int_equal(late->late.missed, 3); /* of seconds 1 to 4; 0 was due while somebody was there, 5 is to come */
-	assert_int_equal(late->late.more, 0);
+	assert_int_equal(late_runs_op(late)->missed, 3); /* of seconds 1 to 4; 0 was due while somebody was there, 5 is to come */
+	assert_int_equal(late_runs_op(late)->more, 0);
 	assert_true(list_runs_page(s, &filter, &runs, NULL));
 	assert_int_equal(runs.n, 6);
 	for (size_t i = 0; i < runs.n; i++) {
@@ -185,12 +191,12 @@ static void a_job_whose_last_run_was_missed_is_finished(void **state)
 	int asked = 0;
 
 	assert_true(apply_one(s, plan));
-	late->late = (struct op_late){.since = T0 - 1, .now = T0 + USEC_DAY, .fn = all_but_the_newest, .fn_arg = &asked};
+	op_fill(late_runs_op(late), .since = T0 - 1, .now = T0 + USEC_DAY, .fn = all_but_the_newest, .fn_arg = &asked);
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->late.missed, 0);
-	late->late.fn = every_one;
+	assert_int_equal(late_runs_op(late)->missed, 0);
+	late_runs_op(late)->fn = every_one;
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->late.missed, 1);
+	assert_int_equal(late_runs_op(late)->missed, 1);
 	job = get_job(s, id);
 	assert_int_equal(job->state, JOB_FINISHED);
 	assert_counts_true(s);
@@ -208,19 +214,19 @@ static void many_late_runs_are_looked_at_in_pages_and_no_job_twice(void **state)
 	size_t missed = 0;
 	AUTO(op) *late = op_late(T0 - 1, T0 + USEC_HOUR, &asked);
 
-	bulk->bulk.n = JOBS;
-	bulk->bulk.v = xcalloc(JOBS, sizeof(*bulk->bulk.v));
+	job_bulk_op(bulk)->n = JOBS;
+	job_bulk_op(bulk)->v = xcalloc(JOBS, sizeof(*job_bulk_op(bulk)->v));
 	for (size_t i = 0; i < JOBS; i++)
-		bulk->bulk.v[i] = (struct job_new){.uid = 5, .owner = "eve", .spec = "{}", .now = T0, .next_slot = T0};
+		job_bulk_op(bulk)->v[i] = (struct job_new){.uid = 5, .owner = "eve", .spec = "{}", .now = T0, .next_slot = T0};
 	assert_true(apply_one(s, bulk));
-	plan->plan.limit = 2 * JOBS;
+	plan_op(plan)->limit = 2 * JOBS;
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, 3 * JOBS);
+	assert_int_equal(plan_op(plan)->runs, 3 * JOBS);
 	do {
-		late->late.after = late->late.more;
+		late_runs_op(late)->after = late_runs_op(late)->more;
 		assert_true(apply_one(s, late));
-		missed += late->late.missed;
-	} while (late->late.more);
+		missed += late_runs_op(late)->missed;
+	} while (late_runs_op(late)->more);
 	assert_int_equal(asked, JOBS);
 	assert_int_equal(missed, 2 * JOBS);
 	assert_counts_true(s);
@@ -243,9 +249,9 @@ static void a_clock_set_back_undoes_what_was_planned_for_later(void **state)
 	end_run(s, done, ATTEMPT_SUCCEEDED, T0);
 	now = add_job(s, "now"); /* its slot is the moment of submission */
 	once = add_due(s, "once", T0 + USEC_DAY);
-	late->late = (struct op_late){.since = back, .now = back, .set_back = true, .fn = every_one};
+	op_fill(late_runs_op(late), .since = back, .now = back, .set_back = true, .fn = every_one);
 	wake = apply_all(s, &late, 1);
-	assert_int_equal(late->late.undone, 5);
+	assert_int_equal(late_runs_op(late)->undone, 5);
 	assert_true(wake.next_slot > back && wake.next_slot <= back + 1); /* to be found again from there */
 	job = get_job(s, tick);
 	assert_int_equal(job->last_run.id, done->id); /* what ran is history */

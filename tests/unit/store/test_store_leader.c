@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who leads, for how long and under which term; and what a deposed leader may not do. */
 #include "base/buf.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/node_commands.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/tx.h"
 #include "unit/store/nodes_fixture.h"
 
 static void one_node_leads_and_its_term_stays(void **state)
@@ -43,12 +49,12 @@ static void who_leaves_ends_no_office_but_its_own(void **state)
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	follower->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	op_fill(node_close_op(follower), .node = OTHER, .now = T0);
 	assert_true(apply_one(s, follower));
 	lead_once(s, NODE, 1);
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, OTHER, "two"), 0);
-	leader->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	op_fill(node_close_op(leader), .node = NODE, .now = T0);
 	assert_true(apply_one(s, leader));
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
@@ -61,7 +67,7 @@ static struct store *store_that_saw_it_free(const char *where)
 
 	leader_lease_ends(where);
 	assert_true(apply_one(s, look));
-	assert_true(look->lease.leader_remains == 0 && !look->lease.leads);
+	assert_true(lease_op(look)->leader_remains == 0 && !lease_op(look)->leads);
 	return s;
 }
 
@@ -83,10 +89,10 @@ static void an_office_that_was_free_a_moment_ago_is_not_taken(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	theirs = store_that_saw_it_free(where_of(state));
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	lease->lease.at = T0 + 9 * USEC_SEC;
+	lease_op(lease)->at = T0 + 9 * USEC_SEC;
 	assert_true(apply_one(theirs, lease));
-	assert_false(lease->lease.leads);
-	assert_true(lease->lease.worked < T0 + 9 * USEC_SEC); /* it did not begin, either */
+	assert_false(lease_op(lease)->leads);
+	assert_true(lease_op(lease)->worked < T0 + 9 * USEC_SEC); /* it did not begin, either */
 	assert_office(where_of(state), NODE "|1|\n");
 }
 
@@ -101,13 +107,13 @@ static void who_was_given_up_or_is_drained_takes_no_free_office(void **state)
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	theirs = store_that_saw_it_free(where_of(state));
-	drain->node_command = (struct op_node_command){.name = "two", .order = NODE_DRAIN, .now = T0};
+	op_fill(node_command_op(drain), .name = "two", .order = NODE_DRAIN, .now = T0);
 	assert_true(apply_one(s, drain));
 	assert_int_equal(renew(theirs, OTHER, "two"), 0);
 	assert_office(where_of(state), NODE "|1|\n");
-	drain->node_command.order = NODE_UNDRAIN;
+	node_command_op(drain)->order = NODE_UNDRAIN;
 	assert_true(apply_one(s, drain));
-	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	op_fill(node_close_op(close), .node = OTHER, .now = T0);
 	assert_true(apply_one(s, close));
 	assert_false(apply_one(theirs, lease));
 	assert_int_equal(lease->err.kind, ERR_FENCED);
@@ -120,7 +126,7 @@ static void who_does_not_stand_does_not_lead(void **state)
 	AUTO(op) *op = op_lease(NODE, "one", false);
 
 	assert_true(apply_one(s, op));
-	assert_false(op->lease.leads);
+	assert_false(lease_op(op)->leads);
 }
 
 static void those_who_follow_see_whether_the_leader_works(void **state)
@@ -134,22 +140,22 @@ static void those_who_follow_see_whether_the_leader_works(void **state)
 	usec_t taken;
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	alone->lead.now = T0 + 2 * USEC_SEC;
+	leader_op(alone)->now = T0 + 2 * USEC_SEC;
 	assert_true(apply_one(s, alone)); /* nobody watches, nothing is written */
 	open_node(s, OTHER, "two");
 	assert_true(apply_one(s, before));
-	assert_string_equal(before->lease.leader, "one");
-	taken = before->lease.worked;
-	assert_true(taken < alone->lead.now);
-	watched->lead.now = T0 + 3 * USEC_SEC;
+	assert_string_equal(lease_op(before)->leader, "one");
+	taken = lease_op(before)->worked;
+	assert_true(taken < leader_op(alone)->now);
+	leader_op(watched)->now = T0 + 3 * USEC_SEC;
 	assert_true(apply_one(s, watched));
 	assert_true(apply_one(s, after));
-	assert_int_equal(after->lease.worked, T0 + 3 * USEC_SEC);
+	assert_int_equal(lease_op(after)->worked, T0 + 3 * USEC_SEC);
 	leader_lease_ends(where_of(state));
-	next->lease.at = T0 + 4 * USEC_SEC;
+	lease_op(next)->at = T0 + 4 * USEC_SEC;
 	assert_true(apply_one(s, next));
-	assert_true(next->lease.leads && next->lease.term == 2);
-	assert_int_equal(next->lease.worked, T0 + 4 * USEC_SEC); /* who has just begun */
+	assert_true(lease_op(next)->leads && lease_op(next)->term == 2);
+	assert_int_equal(lease_op(next)->worked, T0 + 4 * USEC_SEC); /* who has just begun */
 }
 
 static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state)
@@ -163,8 +169,8 @@ static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state
 	add_due(s, NULL, T0 + USEC_SEC);
 	open_node(s, OTHER, "two");
 	assert_true(apply_one(s, op));
-	assert_int_equal(op->lease.first_slot, T0 + USEC_SEC);
-	assert_string_equal(op->lease.planner, "one");
+	assert_int_equal(lease_op(op)->first_slot, T0 + USEC_SEC);
+	assert_string_equal(lease_op(op)->planner, "one");
 }
 
 static void a_leader_that_resigns_is_followed_at_once(void **state)
@@ -174,11 +180,11 @@ static void a_leader_that_resigns_is_followed_at_once(void **state)
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	resign->lease.resigns = true;
+	lease_op(resign)->resigns = true;
 	assert_true(apply_one(s, resign));
-	assert_false(resign->lease.leads);
-	assert_string_equal(resign->lease.leader, ""); /* else it would be watched, and found idle */
-	assert_int_equal(resign->lease.leader_remains, 0);
+	assert_false(lease_op(resign)->leads);
+	assert_string_equal(lease_op(resign)->leader, ""); /* else it would be watched, and found idle */
+	assert_int_equal(lease_op(resign)->leader_remains, 0);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
 
@@ -189,7 +195,7 @@ static void a_leader_that_leaves_is_followed_at_once(void **state)
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	leave->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	op_fill(node_close_op(leave), .node = NODE, .now = T0);
 	assert_true(apply_one(s, leave));
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }

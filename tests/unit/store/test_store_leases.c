@@ -2,6 +2,13 @@
 /* What a node may not do without its lease, when it is given up, and how it comes back. */
 #include "base/buf.h"
 #include "base/text.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
 #include "unit/store/nodes_fixture.h"
 
 static void without_a_lease_nothing_is_claimed_or_planned(void **state)
@@ -20,9 +27,9 @@ static void without_a_lease_nothing_is_claimed_or_planned(void **state)
 	assert_int_equal(plan->err.kind, ERR_FENCED);
 	assert_int_equal(renew(s, NODE, "one"), 1); /* nobody gave it up meanwhile */
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, 1);
+	assert_int_equal(plan_op(plan)->runs, 1);
 }
 
 /* Whoever is alone keeps no deadline at its spawner, and whoever is not must. */
@@ -37,14 +44,14 @@ static void those_without_a_lease_are_no_company(void **state)
 	open_node(s, OTHER, "two");
 	open_node(s, "node-three-engine", "three");
 	assert_true(apply_one(s, before));
-	assert_int_equal(before->lease.others, 2);
+	assert_int_equal(lease_op(before)->others, 2);
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, after));
-	assert_int_equal(after->lease.others, 1);
-	close->node_close = (struct op_node_close){.node = "node-three-engine", .now = T0};
+	assert_int_equal(lease_op(after)->others, 1);
+	op_fill(node_close_op(close), .node = "node-three-engine", .now = T0);
 	assert_true(apply_one(s, close));
 	assert_true(apply_one(s, left));
-	assert_int_equal(left->lease.others, 0);
+	assert_int_equal(lease_op(left)->others, 0);
 }
 
 static void a_node_is_given_up_only_after_its_lease(void **state)
@@ -58,14 +65,14 @@ static void a_node_is_given_up_only_after_its_lease(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_int_equal(renew(s, OTHER, "two"), 0);
 	assert_true(apply_one(s, early));
-	assert_int_equal(early->lead.dead, 0);
-	assert_int_equal(early->lead.live, 2);
+	assert_int_equal(leader_op(early)->dead, 0);
+	assert_int_equal(leader_op(early)->live, 2);
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->lead.dead, 1);
-	assert_int_equal(late->lead.live, 1);
-	assert_int_equal(late->lead.lost.n, 1);
-	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
+	assert_int_equal(leader_op(late)->dead, 1);
+	assert_int_equal(leader_op(late)->live, 1);
+	assert_int_equal(leader_op(late)->lost.n, 1);
+	assert_int_equal(leader_op(late)->lost.v[0].run->id, run->id);
 	ours = get_run(s, run->id);
 	assert_string_equal(ours->node, NODE);
 	assert_string_equal(ours->node_name, "one"); /* for people */
@@ -81,12 +88,12 @@ static void a_node_without_a_guard_is_waited_for_longer(void **state)
 	AUTO(op) *late = op_lead(NODE, 1);
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	early->lead.unguarded_wait = TTL;
+	leader_op(early)->unguarded_wait = TTL;
 	place_query(where_of(state), "UPDATE nodes SET alive_until = alive_until - 61000000, runs_until = runs_until - 61000000, guarded = 0 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, early));
-	assert_int_equal(early->lead.dead, 0);
+	assert_int_equal(leader_op(early)->dead, 0);
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->lead.dead, 1);
+	assert_int_equal(leader_op(late)->dead, 1);
 }
 
 static void runs_are_given_up_after_the_run_lease_and_not_before(void **state)
@@ -98,31 +105,31 @@ static void runs_are_given_up_after_the_run_lease_and_not_before(void **state)
 	AUTO(op) *late = op_lead(NODE, 1);
 	AUTO(op) *claim = op_claim(1, T0 + 2);
 
-	lease->lease.run_ttl = 2 * TTL;
+	lease_op(lease)->run_ttl = 2 * TTL;
 	assert_true(apply_one(s, lease));
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	place_query(where_of(state), "UPDATE nodes SET alive_until = 1 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, early));
-	assert_int_equal(early->lead.dead, 0);
-	assert_int_equal(early->lead.live, 1); /* so it plans nothing ... */
-	assert_int_equal(early->lead.lost.n, 0);
-	claim->claim.node = OTHER;
+	assert_int_equal(leader_op(early)->dead, 0);
+	assert_int_equal(leader_op(early)->live, 1); /* so it plans nothing ... */
+	assert_int_equal(leader_op(early)->lost.n, 0);
+	claim_op(claim)->node = OTHER;
 	assert_false(apply_one(s, claim)); /* ... and starts nothing */
 	place_query(where_of(state), "UPDATE nodes SET runs_until = runs_until - 121000000 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->lead.dead, 1);
-	assert_int_equal(late->lead.lost.n, 1);
-	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
+	assert_int_equal(leader_op(late)->dead, 1);
+	assert_int_equal(leader_op(late)->lost.n, 1);
+	assert_int_equal(leader_op(late)->lost.v[0].run->id, run->id);
 }
 
 static struct op *op_close_holding(int64_t run, bool guarded)
 {
 	struct op *op = op_new(OP_NODE_CLOSE, NULL, NULL);
 
-	op->node_close = (struct op_node_close){.node = OTHER, .now = T0, .guarded = guarded, .run_ttl = TTL};
-	op->node_close.held = xcalloc(1, sizeof(*op->node_close.held));
-	op->node_close.held[0] = run;
-	op->node_close.n_held = run != 0;
+	op_fill(node_close_op(op), .node = OTHER, .now = T0, .guarded = guarded, .run_ttl = TTL);
+	node_close_op(op)->held = xcalloc(1, sizeof(*node_close_op(op)->held));
+	node_close_op(op)->held[0] = run;
+	node_close_op(op)->n_held = run != 0;
 	return op;
 }
 
@@ -136,18 +143,18 @@ static void a_node_that_left_is_waited_for_only_with_what_its_spawner_holds(void
 	AUTO(op) *late = op_lead(NODE, 1);
 
 	add_job(s, NULL);
-	claim->claim.node = OTHER;
+	claim_op(claim)->node = OTHER;
 	assert_true(apply_one(s, claim)); /* and never started */
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_true(apply_one(s, close));
 	assert_true(apply_one(s, soon));
-	assert_int_equal(soon->lead.lost.n, 1);
-	assert_int_equal(soon->lead.lost.v[0].run->id, claim->claim.claimed.v[0].run->id);
-	assert_int_equal(soon->lead.dead, 0);
+	assert_int_equal(leader_op(soon)->lost.n, 1);
+	assert_int_equal(leader_op(soon)->lost.v[0].run->id, claim_op(claim)->claimed.v[0].run->id);
+	assert_int_equal(leader_op(soon)->dead, 0);
 	place_query(where_of(state), "UPDATE nodes SET runs_until = 1 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->lead.lost.n, 1);
-	assert_int_equal(late->lead.lost.v[0].run->id, run->id);
+	assert_int_equal(leader_op(late)->lost.n, 1);
+	assert_int_equal(leader_op(late)->lost.v[0].run->id, run->id);
 	assert_counts_true(s);
 }
 
@@ -162,7 +169,7 @@ static void a_node_that_left_without_a_deadline_is_waited_for_longer(void **stat
 	assert_true(apply_one(s, close));
 	place_query(where_of(state), "UPDATE nodes SET runs_until = 1 WHERE id = '" OTHER "'", NULL);
 	assert_true(apply_one(s, soon));
-	assert_int_equal(soon->lead.lost.n, 0);
+	assert_int_equal(leader_op(soon)->lost.n, 0);
 }
 
 static void a_leader_does_not_give_itself_up(void **state)
@@ -173,7 +180,7 @@ static void a_leader_does_not_give_itself_up(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lease_ends(where_of(state), NODE);
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.dead, 0);
+	assert_int_equal(leader_op(lead)->dead, 0);
 }
 
 static void whom_the_leader_spares_lives(void **state)
@@ -184,11 +191,11 @@ static void whom_the_leader_spares_lives(void **state)
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, OTHER, "two"), 1);
 	leader_lease_ends(where_of(state));
-	lead->lead.term = renew(s, NODE, "one");
+	leader_op(lead)->term = renew(s, NODE, "one");
 	lease_ends(where_of(state), OTHER);
-	lead->lead.spares = true;
+	leader_op(lead)->spares = true;
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.dead, 0);
+	assert_int_equal(leader_op(lead)->dead, 0);
 	assert_int_equal(renew(s, OTHER, "two"), 0);
 }
 
@@ -209,14 +216,14 @@ static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **sta
 	lead_once(s, NODE, 1);
 	assert_false(apply_one(s, lease));
 	assert_int_equal(lease->err.kind, ERR_FENCED);
-	assert_false(lease->lease.displaced);
+	assert_false(lease_op(lease)->displaced);
 	lost = op_ended(run, ATTEMPT_LOST, T0 + 5);
 	assert_true(apply_one(s, lost));
-	assert_int_equal(lost->ended.became, RUN_QUEUED);
+	assert_int_equal(run_ended_op(lost)->became, RUN_QUEUED);
 	late = op_ended(run, ATTEMPT_SUCCEEDED, T0 + 9);
-	late->ended.node = OTHER;
+	run_ended_op(late)->node = OTHER;
 	assert_true(apply_one(s, late));
-	assert_true(late->ended.stale);
+	assert_true(run_ended_op(late)->stale);
 	ours = get_run(s, run->id);
 	assert_int_equal(ours->state, RUN_QUEUED);
 	assert_true(store_attempts(s, run->id, &attempts, &e));
@@ -237,21 +244,21 @@ static void who_was_given_up_starts_nothing_that_it_had_claimed(void **state)
 
 	open_node(s, OTHER, "two");
 	add_job(s, NULL);
-	claim->claim.node = OTHER;
+	claim_op(claim)->node = OTHER;
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.lost.n, 1);
-	start = op_started(claim->claim.claimed.v[0].run, T0 + 1);
-	start->started.node = OTHER;
+	assert_int_equal(leader_op(lead)->lost.n, 1);
+	start = op_started(claim_op(claim)->claimed.v[0].run, T0 + 1);
+	run_started_op(start)->node = OTHER;
 	assert_false(apply_one(s, start));
 	assert_int_equal(start->err.kind, ERR_FENCED);
-	back->give_back = (struct op_give_back){.node = OTHER, .run = start->started.run, .fence = 1, .due_at = T0, .now = T0};
+	op_fill(run_give_back_op(back), .node = OTHER, .run = run_started_op(start)->run, .fence = 1, .due_at = T0, .now = T0);
 	assert_false(apply_one(s, back));
 	assert_int_equal(back->err.kind, ERR_FENCED);
-	now = get_run(s, start->started.run);
+	now = get_run(s, run_started_op(start)->run);
 	assert_int_equal(now->state, RUN_CLAIMED);
 	assert_string_equal(now->node, NODE);
 	assert_counts_true(s);
@@ -266,13 +273,13 @@ static void what_the_dead_had_running_is_counted_where_it_is_now(void **state)
 
 	open_node(s, OTHER, "two");
 	add_job(s, NULL);
-	claim->claim.node = OTHER;
+	claim_op(claim)->node = OTHER;
 	assert_true(apply_one(s, claim));
 	open_node(s, NODE, "one"); /* this connection counts as node 'one' from now on */
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.lost.n, 1);
+	assert_int_equal(leader_op(lead)->lost.n, 1);
 	place_query(where_of(state), "SELECT node, n FROM counters WHERE what = 3 AND n <> 0", &rows);
 	assert_string_equal(rows.data, "one|1|\n");
 }
@@ -287,12 +294,12 @@ static void who_left_in_peace_is_waited_for_and_not_for_ever(void **state)
 
 	assert_true(apply_one(s, leave));
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	soon->lead.away_before = T0 - USEC_HOUR;
+	leader_op(soon)->away_before = T0 - USEC_HOUR;
 	assert_true(apply_one(s, soon));
-	assert_int_equal(soon->lead.lost.n, 0);
-	late->lead.away_before = T0 + USEC_HOUR;
+	assert_int_equal(leader_op(soon)->lost.n, 0);
+	leader_op(late)->away_before = T0 + USEC_HOUR;
 	assert_true(apply_one(s, late));
-	assert_int_equal(late->lead.lost.n, 1);
+	assert_int_equal(leader_op(late)->lost.n, 1);
 	assert_counts_true(s);
 }
 
@@ -306,13 +313,13 @@ static void who_was_given_up_can_come_back(void **state)
 	assert_int_equal(renew(s, OTHER, "two"), 0);
 	lease_ends(where_of(state), OTHER);
 	lead_once(s, NODE, 1);
-	claim->claim.node = OTHER;
+	claim_op(claim)->node = OTHER;
 	assert_false(apply_one(s, claim));
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, OTHER, "two"), 0);
 	add_job(s, NULL);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 }
 
 /* As it is when a spawner is found again. The engine relies on the lease that it has, and must not be given up before. */
@@ -326,20 +333,20 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	AUTO_DONE(node_list) l = {};
 	struct err e = {};
 
-	shorter->node_open.ttl = again->node_open.ttl = TTL / 4;
+	node_open_op(shorter)->ttl = node_open_op(again)->ttl = TTL / 4;
 	assert_true(apply_one(s, shorter));
-	assert_false(shorter->node_open.given_up);
-	assert_int_equal(shorter->node_open.same_spawner.n + shorter->node_open.other_spawner.n, 0); /* it has that in its hands */
+	assert_false(node_open_op(shorter)->given_up);
+	assert_int_equal(node_open_op(shorter)->same_spawner.n + node_open_op(shorter)->other_spawner.n, 0); /* it has that in its hands */
 	assert_true(list_nodes_open(s, &l, &e));
 	assert_int_equal(l.n, 2);
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.dead, 1);
+	assert_int_equal(leader_op(lead)->dead, 1);
 	assert_true(apply_one(s, again));
-	assert_true(again->node_open.given_up);
-	assert_int_equal(again->node_open.same_spawner.n + again->node_open.other_spawner.n, 0);
+	assert_true(node_open_op(again)->given_up);
+	assert_int_equal(node_open_op(again)->same_spawner.n + node_open_op(again)->other_spawner.n, 0);
 	node_list_done(&l);
 	assert_true(list_nodes_open(s, &l, &e));
 	assert_int_equal(l.n, 2);
@@ -354,15 +361,15 @@ static void who_was_displaced_is_told_so(void **state)
 	open_node(s, OTHER, "one");
 	assert_false(apply_one(s, lease));
 	assert_int_equal(lease->err.kind, ERR_FENCED);
-	assert_true(lease->lease.displaced);
+	assert_true(lease_op(lease)->displaced);
 }
 
 static bool open_on(struct store *s, const char *node, const char *boot)
 {
 	AUTO(op) *op = op_node_open(node, "one", "spawner-of-it");
 
-	op->node_open.ttl = TTL;
-	op->node_open.boot = boot;
+	node_open_op(op)->ttl = TTL;
+	node_open_op(op)->boot = boot;
 	return apply_one(s, op);
 }
 
@@ -385,10 +392,10 @@ static bool open_booted(struct store *s, const char *node, const char *boot, use
 {
 	AUTO(op) *op = op_node_open(node, "one", "spawner-of-it");
 
-	op->node_open.ttl = TTL;
-	op->node_open.boot = boot;
-	op->node_open.machine = "machine";
-	op->node_open.uptime = uptime;
+	node_open_op(op)->ttl = TTL;
+	node_open_op(op)->boot = boot;
+	node_open_op(op)->machine = "machine";
+	node_open_op(op)->uptime = uptime;
 	return apply_one(s, op);
 }
 
@@ -416,7 +423,7 @@ static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
 	lead_once(s, NODE, 1);
 	open_node(s, OTHER, "one");
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, 1);
+	assert_int_equal(plan_op(plan)->runs, 1);
 	assert_int_equal(renew(s, OTHER, "one"), 2);
 	assert_false(apply_one(s, old));
 	assert_int_equal(old->err.kind, ERR_FENCED);
@@ -428,18 +435,18 @@ static void a_boot_of_the_host_ends_the_leases_in_a_file(void **state)
 	AUTO(op) *first = op_node_open(NODE, "one", SPAWNER);
 	AUTO(op) *again = op_node_open(OTHER, "two", SPAWNER);
 
-	first->node_open.boot = "boot-1";
-	first->node_open.ttl = TTL;
+	node_open_op(first)->boot = "boot-1";
+	node_open_op(first)->ttl = TTL;
 	assert_true(apply_one(s, first));
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	again->node_open.boot = "boot-2";
-	again->node_open.ttl = TTL;
+	node_open_op(again)->boot = "boot-2";
+	node_open_op(again)->ttl = TTL;
 	assert_true(apply_one(s, again));
 	if (s->db->ops->reconnects) { /* a server has a clock of its own */
-		assert_int_equal(again->node_open.others, 1);
+		assert_int_equal(node_open_op(again)->others, 1);
 		return;
 	}
-	assert_int_equal(again->node_open.others, 0);
+	assert_int_equal(node_open_op(again)->others, 0);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues and the limits of owners in the store: made, changed, refused, removed, counted. */
 #include "base/text.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/limits.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -8,7 +12,7 @@ static struct op *op_limit(enum op_kind kind, enum limit_scope scope, const char
 {
 	struct op *op = op_new(kind, NULL, NULL);
 
-	op->limit = (struct op_limit){.scope = scope, .key = key};
+	op_fill(limit_op(op), .scope = scope, .key = key);
 	return op;
 }
 
@@ -16,16 +20,16 @@ static void make_queue(struct store *s, const char *name)
 {
 	AUTO(op) *op = op_limit(OP_LIMIT_SET, LIMIT_QUEUE, name);
 
-	op->limit.be = LIMIT_BE_NEW;
+	limit_op(op)->be = LIMIT_BE_NEW;
 	assert_true(apply_one(s, op));
-	assert_true(op->limit.created);
+	assert_true(limit_op(op)->created);
 }
 
 static bool add_to(struct store *s, const char *queue, struct err *ret)
 {
 	AUTO(op) *op = op_add(NULL, NULL, NULL);
 
-	op->add.queue = queue;
+	job_add_op(op)->job.queue = queue;
 	if (apply_one(s, op))
 		return true;
 	*ret = op->err;
@@ -56,15 +60,15 @@ static void what_is_not_given_stays_as_it_was(void **state)
 	AUTO_DONE(limit_list) all = {};
 	struct err e = {};
 
-	first->limit.running_given = first->limit.rate_given = true;
-	first->limit.running = 2;
-	first->limit.rate = (struct rate){.n = 10, .per = USEC_MIN, .burst = 3};
+	limit_op(first)->running_given = limit_op(first)->rate_given = true;
+	limit_op(first)->running = 2;
+	limit_op(first)->rate = (struct rate){.n = 10, .per = USEC_MIN, .burst = 3};
 	assert_true(apply_one(s, first));
-	assert_true(first->limit.created);
-	second->limit.weight_given = true;
-	second->limit.weight = 300;
+	assert_true(limit_op(first)->created);
+	limit_op(second)->weight_given = true;
+	limit_op(second)->weight = 300;
 	assert_true(apply_one(s, second));
-	assert_false(second->limit.created);
+	assert_false(limit_op(second)->created);
 	assert_true(apply_one(s, third));
 	assert_true(list_limits_read(s, LIMIT_QUEUE, "night", &all, &e));
 	assert_int_equal(all.n, 1);
@@ -82,10 +86,10 @@ static void a_queue_is_made_once_and_changed_only_when_there(void **state)
 	AUTO(op) *other = op_limit(OP_LIMIT_SET, LIMIT_QUEUE, "nihgt");
 
 	make_queue(s, "night");
-	again->limit.be = LIMIT_BE_NEW;
+	limit_op(again)->be = LIMIT_BE_NEW;
 	assert_false(apply_one(s, again));
 	assert_int_equal(again->err.kind, ERR_CONFLICT);
-	other->limit.be = LIMIT_BE_THERE;
+	limit_op(other)->be = LIMIT_BE_THERE;
 	assert_false(apply_one(s, other));
 	assert_int_equal(other->err.kind, ERR_NOT_FOUND);
 	assert_non_null(strstr(other->err.msg, "did you mean 'night'"));
@@ -96,7 +100,7 @@ static void a_job_for_a_queue_that_nobody_made_is_refused(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *bulk = op_new(OP_JOB_BULK, NULL, NULL);
 	AUTO(op) *model = op_add(NULL, NULL, NULL);
-	struct job_new trial = model->add;
+	struct job_new trial = job_add_op(model)->job;
 	struct err e = {};
 
 	make_queue(s, "night");
@@ -110,14 +114,14 @@ static void a_job_for_a_queue_that_nobody_made_is_refused(void **state)
 	trial.queue = "nihgt";
 	assert_false(job_dry_run(s, &trial, &e));
 	assert_string_equal(e.field, "queue");
-	bulk->bulk.v = xcalloc(3, sizeof(*bulk->bulk.v));
-	bulk->bulk.n = 3;
+	job_bulk_op(bulk)->v = xcalloc(3, sizeof(*job_bulk_op(bulk)->v));
+	job_bulk_op(bulk)->n = 3;
 	for (size_t i = 0; i < 3; i++)
-		bulk->bulk.v[i] = model->add;
-	bulk->bulk.v[0].queue = bulk->bulk.v[1].queue = "night";
-	bulk->bulk.v[2].queue = "day";
+		job_bulk_op(bulk)->v[i] = job_add_op(model)->job;
+	job_bulk_op(bulk)->v[0].queue = job_bulk_op(bulk)->v[1].queue = "night";
+	job_bulk_op(bulk)->v[2].queue = "day";
 	assert_false(apply_one(s, bulk));
-	assert_int_equal(bulk->bulk.failed, 2);
+	assert_int_equal(job_bulk_op(bulk)->failed, 2);
 	assert_int_equal(bulk->err.kind, ERR_INVALID);
 	assert_counts_true(s);
 }
@@ -131,14 +135,14 @@ static void a_submission_known_by_its_key_outlives_its_queue(void **state)
 	AUTO(run) *run = NULL;
 
 	make_queue(s, "night");
-	first->add.queue = again->add.queue = "night";
+	job_add_op(first)->job.queue = job_add_op(again)->job.queue = "night";
 	assert_true(apply_one(s, first));
 	run = claim_one(s, T0);
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 9);
 	assert_true(apply_one(s, removal));
 	assert_true(apply_one(s, again));
-	assert_true(again->add.existed);
-	assert_int_equal(again->add.id, first->add.id);
+	assert_true(job_add_op(again)->job.existed);
+	assert_int_equal(job_add_op(again)->job.id, job_add_op(first)->job.id);
 }
 
 static void a_queue_in_use_is_not_removed(void **state)
@@ -155,13 +159,13 @@ static void a_queue_in_use_is_not_removed(void **state)
 	struct err e = {};
 
 	make_queue(s, "quiet");
-	idle->add.queue = "quiet";
-	idle->add.run_at = 0;
-	idle->add.next_slot = T0 + USEC_DAY;
+	job_add_op(idle)->job.queue = "quiet";
+	job_add_op(idle)->job.run_at = 0;
+	job_add_op(idle)->job.next_slot = T0 + USEC_DAY;
 	assert_true(apply_one(s, idle));
 	assert_false(apply_one(s, meanwhile)); /* no run waits, and one will */
 	make_queue(s, "night");
-	adding->add.queue = "night";
+	job_add_op(adding)->job.queue = "night";
 	apply_all(s, together, 2); /* the job came first, though its count is not written yet */
 	assert_true(adding->ok);
 	assert_false(early->ok);
@@ -186,7 +190,7 @@ static void queues_are_shown_with_what_they_hold(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_true(add_to(s, "night", &e));
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	assert_true(list_limits_read(s, LIMIT_QUEUE, "night", &one, &e));
 	assert_int_equal(one.v[0].weight, LIMIT_WEIGHT);
 	assert_int_equal(one.v[0].jobs, 3);
@@ -205,8 +209,8 @@ static void an_owner_has_limits_until_they_are_removed(void **state)
 	struct err e = {};
 
 	add_job(s, "a");
-	set->limit.running_given = true;
-	set->limit.running = 4;
+	limit_op(set)->running_given = true;
+	limit_op(set)->running = 4;
 	assert_true(apply_one(s, set));
 	assert_true(list_limits_read(s, LIMIT_OWNER, NULL, &all, &e));
 	assert_int_equal(all.n, 1);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of jobs and runs: every filter, every page, nothing twice, nothing left out. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/owners.h"
+#include "store/ops/run/claims.h"
 #include "unit/store/store_suite.h"
 #include <stdio.h>
 #include <string.h>
@@ -19,18 +24,18 @@ static void add_many(struct store *s)
 	for (int i = 0; i < JOBS; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s-%d", i % 2 ? "web" : "db", i);
 		ops[i] = op_add(i % 5 ? names[i] : NULL, NULL, NULL);
-		ops[i]->add.uid = 1000 + (uint32_t)i % 3;
-		ops[i]->add.owner = i % 3 == 0 ? "ann" : i % 3 == 1 ? "bob" : "cleo";
-		ops[i]->add.now = T0 + i / 2 * USEC_SEC; /* pairs share an instant */
-		ops[i]->add.run_at = 0;
-		ops[i]->add.next_slot = T0 + USEC_DAY;
+		job_add_op(ops[i])->job.uid = 1000 + (uint32_t)i % 3;
+		job_add_op(ops[i])->job.owner = i % 3 == 0 ? "ann" : i % 3 == 1 ? "bob" : "cleo";
+		job_add_op(ops[i])->job.now = T0 + i / 2 * USEC_SEC; /* pairs share an instant */
+		job_add_op(ops[i])->job.run_at = 0;
+		job_add_op(ops[i])->job.next_slot = T0 + USEC_DAY;
 		strv_add(&tags[i], i % 4 ? "team=ops" : "team=dev");
 		strv_add(&tags[i], "all=yes");
-		ops[i]->add.tags = &tags[i];
+		job_add_op(ops[i])->job.tags = &tags[i];
 	}
 	apply_all(s, ops, JOBS);
 	for (int i = 0; i < JOBS; i++) {
-		AUTO(op) *end = op_job_cancel(i % 7 == 0 ? OP_JOB_CANCEL : OP_JOB_REMOVE, ops[i]->add.id);
+		AUTO(op) *end = op_job_cancel(i % 7 == 0 ? OP_JOB_CANCEL : OP_JOB_REMOVE, job_add_op(ops[i])->job.id);
 
 		assert_true(ops[i]->ok);
 		if (i % 7 == 0 || i % 11 == 0)
@@ -149,15 +154,15 @@ static void make_runs(struct store *s)
 	for (uint32_t uid = 1000; uid < 1003; uid++) {
 		AUTO(op) *owner = op_new(OP_OWNER, NULL, NULL);
 
-		owner->owner = (struct op_owner){.uid = uid, .name = uid == 1000 ? "ann" : "bob", .now = T0}; /* two had one name */
+		op_fill(owner_op(owner), .uid = uid, .name = uid == 1000 ? "ann" : "bob", .now = T0); /* two had one name */
 		assert_true(apply_one(s, owner));
 	}
 	for (int i = 0; i < RUNS; i++) {
 		adds[i] = op_add(NULL, NULL, NULL);
-		adds[i]->add.uid = 1000 + (uint32_t)i % 3;
-		adds[i]->add.run_at = T0 + i / 3; /* three share a slot */
+		job_add_op(adds[i])->job.uid = 1000 + (uint32_t)i % 3;
+		job_add_op(adds[i])->job.run_at = T0 + i / 3; /* three share a slot */
 		strv_add(&tags[i], RARE(i) ? "team=few" : "team=many");
-		adds[i]->add.tags = &tags[i];
+		job_add_op(adds[i])->job.tags = &tags[i];
 	}
 	apply_all(s, adds, RUNS);
 	for (int i = 0; i < RUNS; i++)
@@ -168,12 +173,12 @@ static void make_runs(struct store *s)
 		size_t n;
 
 		assert_true(apply_one(s, claim));
-		n = claim->claim.claimed.n;
+		n = claim_op(claim)->claimed.n;
 		for (size_t k = 0; k < n; k++) {
 			static const enum attempt_outcome outcomes[] = {ATTEMPT_TIMED_OUT, ATTEMPT_FAILED,
 				ATTEMPT_SUCCEEDED, ATTEMPT_SUCCEEDED};
 
-			ends[k] = op_ended(claim->claim.claimed.v[k].run, outcomes[k % 4], T0 + RUNS);
+			ends[k] = op_ended(claim_op(claim)->claimed.v[k].run, outcomes[k % 4], T0 + RUNS);
 		}
 		if (i < 200)
 			apply_all(s, ends, n);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes as people see and order them, and what concerns one of them. */
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/node_commands.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/run_cancel.h"
 #include "unit/store/nodes_fixture.h"
 
 static void give_order(struct store *s, const char *name, enum node_command order, bool changes)
 {
 	AUTO(op) *op = op_new(OP_NODE_COMMAND, NULL, NULL);
 
-	op->node_command = (struct op_node_command){.name = name, .order = order, .now = T0};
+	op_fill(node_command_op(op), .name = name, .order = order, .now = T0);
 	assert_true(apply_one(s, op));
-	assert_int_equal(op->node_command.changed, changes);
+	assert_int_equal(node_command_op(op)->changed, changes);
 }
 
 static void a_drained_node_claims_plans_and_leads_nothing(void **state)
@@ -26,14 +32,14 @@ static void a_drained_node_claims_plans_and_leads_nothing(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 0);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 	assert_true(apply_one(s, lead));
-	look->look.node = NODE;
+	node_poll_op(look)->node = NODE;
 	assert_true(apply_one(s, look));
-	assert_true(look->look.segments == 0);
+	assert_true(node_poll_op(look)->segments == 0);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 0);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
 	give_order(s, "one", NODE_UNDRAIN, true);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
 }
 
 static void an_order_to_resign_ends_this_term_and_no_later_one(void **state)
@@ -54,8 +60,8 @@ static void nobody_resigns_for_want_of_another(void **state)
 	AUTO(op) *resign = op_new(OP_NODE_COMMAND, NULL, NULL);
 	AUTO(op) *drain = op_new(OP_NODE_COMMAND, NULL, NULL);
 
-	resign->node_command = (struct op_node_command){.order = NODE_RESIGN, .now = T0};
-	drain->node_command = (struct op_node_command){.name = "one", .order = NODE_DRAIN, .now = T0};
+	op_fill(node_command_op(resign), .order = NODE_RESIGN, .now = T0);
+	op_fill(node_command_op(drain), .name = "one", .order = NODE_DRAIN, .now = T0);
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_false(apply_one(s, resign)); /* alone */
 	assert_int_equal(resign->err.kind, ERR_CONFLICT);
@@ -63,10 +69,10 @@ static void nobody_resigns_for_want_of_another(void **state)
 	give_order(s, "two", NODE_DRAIN, true);
 	assert_false(apply_one(s, resign)); /* the other one takes no work */
 	assert_true(apply_one(s, drain));
-	assert_int_equal(drain->node_command.others, 0);
+	assert_int_equal(node_command_op(drain)->others, 0);
 	give_order(s, "two", NODE_UNDRAIN, true);
 	assert_true(apply_one(s, drain));
-	assert_int_equal(drain->node_command.others, 1);
+	assert_int_equal(node_command_op(drain)->others, 1);
 	assert_true(apply_one(s, resign));
 	lease_ends(where_of(state), OTHER);
 	assert_false(apply_one(s, resign)); /* gone */
@@ -77,10 +83,10 @@ static void orders_to_nobody_are_refused(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *op = op_new(OP_NODE_COMMAND, NULL, NULL);
 
-	op->node_command = (struct op_node_command){.name = "nowhere", .order = NODE_DRAIN, .now = T0};
+	op_fill(node_command_op(op), .name = "nowhere", .order = NODE_DRAIN, .now = T0);
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_NOT_FOUND);
-	op->node_command = (struct op_node_command){.name = "one", .order = NODE_RESIGN, .now = T0};
+	op_fill(node_command_op(op), .name = "one", .order = NODE_RESIGN, .now = T0);
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_CONFLICT);
 }
@@ -92,15 +98,15 @@ static void a_node_sees_which_of_its_runs_are_to_end(void **state)
 	AUTO(op) *cancel = op_new(OP_RUN_CANCEL, NULL, NULL);
 	AUTO(op) *look = op_new(OP_NODE_POLL, NULL, NULL);
 
-	look->look.node = OTHER;
+	node_poll_op(look)->node = OTHER;
 	assert_true(apply_one(s, look));
-	assert_int_equal(look->look.to_end.n, 0);
-	cancel->run_cancel = (struct op_run_cancel){.uid = -1, .id = run->id, .now = T0 + 2};
+	assert_int_equal(node_poll_op(look)->to_end.n, 0);
+	op_fill(run_cancel_op(cancel), .uid = -1, .id = run->id, .now = T0 + 2);
 	assert_true(apply_one(s, cancel));
 	assert_true(apply_one(s, look));
-	assert_int_equal(look->look.to_end.n, 1);
-	assert_int_equal(look->look.to_end.v[0].run, run->id);
-	assert_int_equal(look->look.to_end.v[0].fence, run->fence);
+	assert_int_equal(node_poll_op(look)->to_end.n, 1);
+	assert_int_equal(node_poll_op(look)->to_end.v[0].run, run->id);
+	assert_int_equal(node_poll_op(look)->to_end.v[0].fence, run->fence);
 }
 
 static void people_see_the_nodes_and_who_leads(void **state)
@@ -144,7 +150,7 @@ static void a_node_that_left_or_was_lost_is_shown_until_it_is_back_or_long_gone(
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	first_gone(s, T0, 0, &l);
-	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	op_fill(node_close_op(close), .node = OTHER, .now = T0);
 	assert_true(apply_one(s, close));
 	v = first_gone(s, T0 + USEC_HOUR, 1, &l);
 	assert_string_equal(v->name, "two");
@@ -170,14 +176,14 @@ static void a_node_that_is_away_can_be_drained_and_is_shown_as_that(void **state
 	AUTO(op) *nowhere = op_new(OP_NODE_COMMAND, NULL, NULL);
 
 	open_node(s, OTHER, "two");
-	close->node_close = (struct op_node_close){.node = OTHER, .now = T0};
+	op_fill(node_close_op(close), .node = OTHER, .now = T0);
 	assert_true(apply_one(s, close));
 	assert_false(first_gone(s, T0 + USEC_HOUR, 1, &l)->draining);
 	give_order(s, "two", NODE_DRAIN, true);
 	assert_true(first_gone(s, T0 + 60 * USEC_DAY, 1, &l)->draining);
 	give_order(s, "two", NODE_UNDRAIN, true);
 	first_gone(s, T0 + 60 * USEC_DAY, 0, &l);
-	nowhere->node_command = (struct op_node_command){.name = "tow", .order = NODE_UNDRAIN, .now = T0};
+	op_fill(node_command_op(nowhere), .name = "tow", .order = NODE_UNDRAIN, .now = T0);
 	assert_false(apply_one(s, nowhere));
 	assert_int_equal(nowhere->err.kind, ERR_NOT_FOUND);
 }
@@ -186,9 +192,9 @@ static size_t claim_with(struct store *s, const char *labels)
 {
 	AUTO(op) *claim = op_claim(5, T0);
 
-	claim->claim.labels = labels;
+	claim_op(claim)->labels = labels;
 	assert_true(apply_one(s, claim));
-	return claim->claim.claimed.n;
+	return claim_op(claim)->claimed.n;
 }
 
 static void a_run_with_labels_waits_for_a_node_that_has_them_all(void **state)
@@ -196,7 +202,7 @@ static void a_run_with_labels_waits_for_a_node_that_has_them_all(void **state)
 	struct store *s = store_of(state);
 	AUTO(op) *op = op_add(NULL, NULL, "{\"node_labels\":[\"zone=a\",\"gpu=yes\"]}");
 
-	op->add.policy.gated = GATED_LABELS;
+	job_add_op(op)->job.policy.gated = GATED_LABELS;
 	assert_true(apply_one(s, op));
 	assert_int_equal(claim_with(s, NULL), 0);
 	assert_int_equal(claim_with(s, "\nzone=a\n"), 0);
@@ -211,12 +217,12 @@ static bool open_second(struct store *s, const char *spawner, bool in_use, const
 	AUTO(op) *op = op_node_open(OTHER, "three", spawner);
 	bool opened;
 
-	op->node_open.ttl = TTL;
-	op->node_open.boot = boot;
-	op->node_open.in_use = in_use;
-	op->node_open.past_spawners = past;
+	node_open_op(op)->ttl = TTL;
+	node_open_op(op)->boot = boot;
+	node_open_op(op)->in_use = in_use;
+	node_open_op(op)->past_spawners = past;
 	opened = apply_one(s, op);
-	assert_true(opened != op->node_open.rival);
+	assert_true(opened != node_open_op(op)->rival);
 	assert_true(opened || op->err.kind == ERR_CONFLICT);
 	return opened;
 }
@@ -227,8 +233,8 @@ static void a_live_row_with_an_unknown_spawner_refuses_a_second_daemon_of_its_na
 	AUTO(op) *first = op_node_open("first", "three", "spawner-1");
 	AUTO_DONE(strv) past = {};
 
-	first->node_open.ttl = TTL;
-	first->node_open.boot = "boot";
+	node_open_op(first)->ttl = TTL;
+	node_open_op(first)->boot = "boot";
 	assert_true(apply_one(s, first));
 	assert_false(open_second(s, "spawner-2", true, NULL, "boot"));
 	strv_add(&past, "spawner-0");
@@ -242,8 +248,8 @@ static void the_row_of_a_daemon_that_is_known_to_have_ended_is_taken_over(void *
 	AUTO(op) *first = op_node_open("first", "three", "spawner-1");
 	AUTO_DONE(strv) past = {};
 
-	first->node_open.ttl = TTL;
-	first->node_open.boot = "boot";
+	node_open_op(first)->ttl = TTL;
+	node_open_op(first)->boot = "boot";
 	assert_true(apply_one(s, first));
 	strv_add(&past, "spawner-0");
 	strv_add(&past, "spawner-1");

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notices in the store: written with the end they are about, taken by one engine, kept until they are done. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/notices.h"
+#include "store/ops/notices_due.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -35,13 +42,13 @@ static int64_t plan_runs(struct store *s, const char *spec, const char *letters)
 	AUTO(op) *add = op_add("backup", NULL, spec);
 	AUTO(op) *plan = op_new(OP_PLAN, NULL, NULL);
 
-	add->add.run_at = 0;
-	add->add.next_slot = T0;
+	job_add_op(add)->job.run_at = 0;
+	job_add_op(add)->job.next_slot = T0;
 	assert_true(apply_one(s, add));
-	plan->plan = (struct op_plan){.now = T0, .horizon = T0 + USEC_SEC, .limit = 9, .fn = by_letters,
-		.fn_arg = (void *)letters};
+	op_fill(plan_op(plan), .now = T0, .horizon = T0 + USEC_SEC, .limit = 9, .fn = by_letters,
+		.fn_arg = (void *)letters);
 	assert_true(apply_one(s, plan));
-	return add->add.id;
+	return job_add_op(add)->job.id;
 }
 
 static int64_t run_one(struct store *s, enum attempt_outcome outcome, usec_t at)
@@ -75,7 +82,7 @@ static struct op *op_take(usec_t now)
 {
 	struct op *op = op_new(OP_NOTICE_TAKE, NULL, NULL);
 
-	op->notice_take = (struct op_notice_take){.node = NODE, .now = now, .again_at = now + LEASE, .limit = 10};
+	op_fill(notices_due_op(op), .node = NODE, .now = now, .again_at = now + LEASE, .limit = 10);
 	return op;
 }
 
@@ -83,10 +90,10 @@ static bool tell_done(struct store *s, const struct notice *n, enum notice_state
 {
 	AUTO(op) *op = op_new(OP_NOTICE_DONE, NULL, NULL);
 
-	op->notice_done = (struct op_notice_done){.id = n->id, .try = n->tries, .state = state, .now = T0 + 500,
-		.due_at = due_at, .error = state == NOTICE_SENT ? NULL : xstrdup("it did not answer")};
+	op_fill(notice_done_op(op), .id = n->id, .try = n->tries, .state = state, .now = T0 + 500,
+		.due_at = due_at, .error = state == NOTICE_SENT ? NULL : xstrdup("it did not answer"));
 	assert_true(apply_one(s, op));
-	return !op->notice_done.stale;
+	return !notice_done_op(op)->stale;
 }
 
 static void assert_notice_counts(struct store *s, int64_t waiting, int64_t sent, int64_t failed)
@@ -114,9 +121,9 @@ static void the_end_of_a_run_and_its_notices_are_one_transaction(void **state)
 	run = r->id;
 	wake = apply_all(s, &take, 1);
 	assert_int_equal(wake.next_notice, T0 + USEC_SEC + LEASE);
-	assert_int_equal(take->notice_take.taken.n, 2);
+	assert_int_equal(notices_due_op(take)->taken.n, 2);
 	for (size_t i = 0; i < 2; i++) {
-		const struct notice *n = take->notice_take.taken.v[i];
+		const struct notice *n = notices_due_op(take)->taken.v[i];
 
 		assert_int_equal(n->job, job);
 		assert_int_equal(n->run, run);
@@ -199,18 +206,18 @@ static void a_notice_is_tried_again_and_given_up(void **state)
 
 	plan_runs(s, "{\"command\":[\"true\"],\"notify\":[\"webhook:http://x\"]}", "m");
 	apply_all(s, &first, 1);
-	assert_int_equal(first->notice_take.taken.n, 1);
+	assert_int_equal(notices_due_op(first)->taken.n, 1);
 	apply_all(s, &early, 1);
-	assert_int_equal(early->notice_take.taken.n, 0);
+	assert_int_equal(notices_due_op(early)->taken.n, 0);
 	wake = apply_all(s, &second, 1); /* we never said what became of it */
-	assert_int_equal(second->notice_take.taken.n, 1);
-	assert_int_equal(second->notice_take.taken.v[0]->tries, 2);
+	assert_int_equal(notices_due_op(second)->taken.n, 1);
+	assert_int_equal(notices_due_op(second)->taken.v[0]->tries, 2);
 	assert_int_equal(wake.next_notice, T0 + USEC_SEC + 2 * LEASE);
-	assert_false(tell_done(s, first->notice_take.taken.v[0], NOTICE_SENT, 0)); /* too late: it is another's now */
+	assert_false(tell_done(s, notices_due_op(first)->taken.v[0], NOTICE_SENT, 0)); /* too late: it is another's now */
 	assert_notice_counts(s, 1, 0, 0);
-	assert_true(tell_done(s, second->notice_take.taken.v[0], NOTICE_WAITING, T0 + USEC_HOUR));
-	assert_false(tell_done(s, second->notice_take.taken.v[0], NOTICE_FAILED, 0) &&
-		     tell_done(s, second->notice_take.taken.v[0], NOTICE_FAILED, 0));
+	assert_true(tell_done(s, notices_due_op(second)->taken.v[0], NOTICE_WAITING, T0 + USEC_HOUR));
+	assert_false(tell_done(s, notices_due_op(second)->taken.v[0], NOTICE_FAILED, 0) &&
+		     tell_done(s, notices_due_op(second)->taken.v[0], NOTICE_FAILED, 0));
 	assert_notice_counts(s, 0, 0, 1);
 	assert_true(list_notices_page(s, &failed, &found, &e));
 	assert_int_equal(found.n, 1);
@@ -228,24 +235,24 @@ static void a_new_engine_sends_what_the_old_one_was_sending(void **state)
 
 	plan_runs(s, SPEC, "m");
 	apply_all(s, &take, 1);
-	assert_int_equal(take->notice_take.taken.n, 2);
+	assert_int_equal(notices_due_op(take)->taken.n, 2);
 	assert_true(apply_one(s, newer));
-	resume->notice_resume = (struct op_notice_resume){.node = "node-two-engine", .name = "one",
-		.now = T0 + 2 * USEC_SEC, .under_way = xcalloc(1, sizeof(int64_t)), .n = 1};
-	resume->notice_resume.under_way[0] = take->notice_take.taken.v[1]->id; /* the spawner still has it */
+	op_fill(notice_resume_op(resume), .node = "node-two-engine", .name = "one",
+		.now = T0 + 2 * USEC_SEC, .under_way = xcalloc(1, sizeof(int64_t)), .n = 1);
+	notice_resume_op(resume)->under_way[0] = notices_due_op(take)->taken.v[1]->id; /* the spawner still has it */
 	assert_true(apply_one(s, resume));
-	again->notice_take.node = "node-two-engine";
+	notices_due_op(again)->node = "node-two-engine";
 	assert_true(apply_one(s, again));
-	assert_int_equal(again->notice_take.taken.n, 1);
-	assert_int_equal(again->notice_take.taken.v[0]->id, take->notice_take.taken.v[0]->id);
-	assert_true(tell_done(s, take->notice_take.taken.v[1], NOTICE_SENT, 0));
+	assert_int_equal(notices_due_op(again)->taken.n, 1);
+	assert_int_equal(notices_due_op(again)->taken.v[0]->id, notices_due_op(take)->taken.v[0]->id);
+	assert_true(tell_done(s, notices_due_op(take)->taken.v[1], NOTICE_SENT, 0));
 }
 
 static struct op *op_tell(int64_t uid, int64_t job, int64_t run, enum notice_kind kind)
 {
 	struct op *op = op_new(OP_NOTICE_ADD, NULL, NULL);
 
-	op->notice_add = (struct op_notice_add){.uid = uid, .job = job, .run = run, .kind = kind, .now = T0};
+	op_fill(notice_add_op(op), .uid = uid, .job = job, .run = run, .kind = kind, .now = T0);
 	return op;
 }
 
@@ -254,11 +261,11 @@ static void have_due(struct store *s, int64_t uid, const char *name, int n)
 {
 	AUTO(op) *add = op_add(name, NULL, "{\"command\":[\"true\"],\"notify\":[\"mail:ann\"]}");
 
-	add->add.uid = uid;
-	add->add.run_at = 0;
+	job_add_op(add)->job.uid = uid;
+	job_add_op(add)->job.run_at = 0;
 	assert_true(apply_one(s, add));
 	while (n-- > 0) {
-		AUTO(op) *tell = op_tell(uid, add->add.id, 0, NOTICE_KIND_TEST);
+		AUTO(op) *tell = op_tell(uid, job_add_op(add)->job.id, 0, NOTICE_KIND_TEST);
 
 		assert_true(apply_one(s, tell));
 	}
@@ -267,11 +274,11 @@ static void have_due(struct store *s, int64_t uid, const char *name, int n)
 static struct batch_wake take_shared(struct store *s, struct op **op, usec_t now, int64_t uid, int64_t in_use)
 {
 	*op = op_take(now);
-	(*op)->notice_take.shared = true;
-	(*op)->notice_take.limit = 8;
-	(*op)->notice_take.in_use = xcalloc(1, sizeof(struct notice_use));
-	(*op)->notice_take.in_use[0] = (struct notice_use){uid, in_use};
-	(*op)->notice_take.n_in_use = in_use > 0;
+	notices_due_op(*op)->shared = true;
+	notices_due_op(*op)->limit = 8;
+	notices_due_op(*op)->in_use = xcalloc(1, sizeof(struct notice_use));
+	notices_due_op(*op)->in_use[0] = (struct notice_use){uid, in_use};
+	notices_due_op(*op)->n_in_use = in_use > 0;
 	return apply_all(s, op, 1);
 }
 
@@ -279,8 +286,8 @@ static size_t taken_of(const struct op *op, int64_t uid)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < op->notice_take.taken.n; i++)
-		n += op->notice_take.taken.v[i]->uid == uid;
+	for (size_t i = 0; i < notices_due_op(op)->taken.n; i++)
+		n += notices_due_op(op)->taken.v[i]->uid == uid;
 	return n;
 }
 
@@ -295,7 +302,7 @@ static void an_owner_with_many_notices_leaves_slots_to_others(void **state)
 	have_due(s, 1000, "flood", 20);
 	wake = take_shared(s, &first, T0, 0, 0);
 	assert_int_equal(taken_of(first, 1000), 4); /* of 8 slots as many as remain free */
-	assert_true(first->notice_take.held);
+	assert_true(notices_due_op(first)->held);
 	assert_int_equal(wake.next_notice, USEC_NEVER); /* no time helps, only a slot */
 	have_due(s, 1001, "alert", 1);
 	wake = take_shared(s, &second, T0, 1000, 4);
@@ -304,7 +311,7 @@ static void an_owner_with_many_notices_leaves_slots_to_others(void **state)
 	assert_int_equal(wake.next_notice, T0 + LEASE); /* the alert, if it is never recorded */
 	take_shared(s, &third, T0, 1000, 1);
 	assert_int_equal(taken_of(third, 1000), 3);
-	assert_true(third->notice_take.held);
+	assert_true(notices_due_op(third)->held);
 }
 
 static void test_notices_are_refused_while_very_many_wait(void **state)
@@ -314,18 +321,18 @@ static void test_notices_are_refused_while_very_many_wait(void **state)
 	AUTO(op) *late = NULL;
 	AUTO(op) *add = op_add("loud", NULL, "{\"command\":[\"true\"],\"notify\":[\"mail:a\",\"mail:b\",\"mail:c\",\"mail:d\"]}");
 
-	add->add.run_at = 0;
+	job_add_op(add)->job.run_at = 0;
 	assert_true(apply_one(s, add));
 	for (int batch = 0; batch < 3; batch++) { /* 1000 notices after 250 of these */
 		for (size_t i = 0; i < 100; i++)
-			ops[i] = op_tell(1000, add->add.id, 0, NOTICE_KIND_TEST);
+			ops[i] = op_tell(1000, job_add_op(add)->job.id, 0, NOTICE_KIND_TEST);
 		apply_all(s, ops, 100);
 		for (size_t i = 0; i < 100; i++) {
 			assert_int_equal(ops[i]->ok, batch < 2 || i < 50);
 			op_free(ops[i]);
 		}
 	}
-	late = op_tell(1000, add->add.id, 7, NOTICE_KIND_LONG); /* what a run has to tell is never refused */
+	late = op_tell(1000, job_add_op(add)->job.id, 7, NOTICE_KIND_LONG); /* what a run has to tell is never refused */
 	assert_true(apply_one(s, late));
 }
 
@@ -360,9 +367,9 @@ static void that_a_run_takes_long_is_said_once(void **state)
 	AUTO(op) *other = op_tell(-1, job, 2, NOTICE_KIND_LONG);
 
 	assert_true(apply_one(s, first));
-	assert_int_equal(first->notice_add.added.n, 2);
+	assert_int_equal(notice_add_op(first)->added.n, 2);
 	assert_true(apply_one(s, second));
-	assert_int_equal(second->notice_add.added.n, 0);
+	assert_int_equal(notice_add_op(second)->added.n, 0);
 	assert_true(apply_one(s, other));
 	assert_told(s, "mail:ann", "LL");
 }
@@ -380,10 +387,10 @@ static void a_test_notice_is_for_the_owners_job(void **state)
 	assert_int_equal(foreign->err.kind, ERR_NOT_FOUND);
 	assert_false(apply_one(s, missing));
 	assert_true(apply_one(s, own));
-	assert_int_equal(own->notice_add.added.n, 2);
-	assert_string_equal(own->notice_add.added.v[0]->channel, "mail:ann");
+	assert_int_equal(notice_add_op(own)->added.n, 2);
+	assert_string_equal(notice_add_op(own)->added.v[0]->channel, "mail:ann");
 	assert_true(apply_one(s, silent));
-	assert_int_equal(silent->notice_add.added.n, 0);
+	assert_int_equal(notice_add_op(silent)->added.n, 0);
 }
 
 static void what_a_run_usually_takes_comes_with_its_claim(void **state)
@@ -394,8 +401,8 @@ static void what_a_run_usually_takes_comes_with_its_claim(void **state)
 	plan_runs(s, SPEC, "qq");
 	run_one(s, ATTEMPT_SUCCEEDED, T0);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
-	assert_int_equal(claim->claim.claimed.v[0].typical, 10);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
+	assert_int_equal(claim_op(claim)->claimed.v[0].typical, 10);
 }
 
 static void pages_of_notices_follow_each_other(void **state)
@@ -443,7 +450,7 @@ static void old_notices_go_while_new_ones_come(void **state)
 
 	plan_runs(s, SPEC, "m");
 	apply_all(s, &take, 1);
-	tell_done(s, take->notice_take.taken.v[0], NOTICE_SENT, 0);
+	tell_done(s, notices_due_op(take)->taken.v[0], NOTICE_SENT, 0);
 	apply_all(s, &later, 1);
 	assert_notice_counts(s, 1, 1, 0);
 	apply_all(s, &much_later, 1);

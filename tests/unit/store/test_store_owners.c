@@ -2,6 +2,10 @@
 /* Owners in the store: a uid that comes to another name is another owner. */
 #include "base/text.h"
 #include "core/job/owner.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/owners.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -9,9 +13,9 @@ static int64_t number_of(struct store *s, uint32_t uid, const char *name, usec_t
 {
 	AUTO(op) *op = op_new(OP_OWNER, NULL, NULL);
 
-	op->owner = (struct op_owner){.uid = uid, .name = name, .now = now};
+	op_fill(owner_op(op), .uid = uid, .name = name, .now = now);
 	assert_true(apply_one(s, op));
-	return op->owner.number;
+	return owner_op(op)->number;
 }
 
 static void who_comes_to_a_used_uid_has_another_number(void **state)
@@ -38,11 +42,11 @@ static int64_t add_for(struct store *s, int64_t number, const char *owner)
 {
 	AUTO(op) *op = op_add("backup", NULL, NULL);
 
-	op->add.uid = number;
-	op->add.owner = owner;
-	op->add.limit = 1;
+	job_add_op(op)->job.uid = number;
+	job_add_op(op)->job.owner = owner;
+	job_add_op(op)->job.limit = 1;
 	assert_true(apply_one(s, op));
-	return op->add.id;
+	return job_add_op(op)->job.id;
 }
 
 static void the_newcomer_neither_sees_nor_counts_what_the_one_before_left(void **state)
@@ -56,7 +60,7 @@ static void the_newcomer_neither_sees_nor_counts_what_the_one_before_left(void *
 
 	assert_false(store_job_get(s, new, left, &found, &e));
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
-	cancel->job_cancel.uid = new;
+	job_cancel_op(cancel)->uid = new;
 	assert_false(apply_one(s, cancel));
 	assert_int_equal(cancel->err.kind, ERR_NOT_FOUND);
 	own = add_for(s, new, "bob"); /* the same name, and a quota of one */

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planning: due slots become runs, once each, and jobs move on. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/run/boot_runs.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -14,19 +22,19 @@ static void each_slot_in_the_window_becomes_a_run(void **state)
 	AUTO(job) *job = NULL;
 	struct batch_wake wake;
 
-	add->add.priority = 4;
+	job_add_op(add)->job.priority = 4;
 	assert_true(apply_one(s, add));
 	wake = apply_all(s, &plan, 1);
-	assert_int_equal(plan->plan.jobs, 1);
-	assert_int_equal(plan->plan.runs, 6);
+	assert_int_equal(plan_op(plan)->jobs, 1);
+	assert_int_equal(plan_op(plan)->runs, 6);
 	assert_int_equal(wake.next_slot, T0 + 6 * USEC_SEC);
 	assert_int_equal(wake.next_due, T0);
-	job = get_job(s, add->add.id);
+	job = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(job->next_slot, T0); /* people ask for the next run, planned or not */
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 3);
-	assert_int_equal(claim->claim.claimed.v[2].run->slot, T0 + 2 * USEC_SEC);
-	assert_int_equal(claim->claim.claimed.v[2].run->priority, 4);
+	assert_int_equal(claim_op(claim)->claimed.n, 3);
+	assert_int_equal(claim_op(claim)->claimed.v[2].run->slot, T0 + 2 * USEC_SEC);
+	assert_int_equal(claim_op(claim)->claimed.v[2].run->priority, 4);
 	assert_counts_true(s);
 }
 
@@ -48,9 +56,9 @@ static void a_slot_becomes_one_run_however_often_it_is_planned(void **state)
 	for (size_t i = 0; i < 3; i++)
 		ops[i] = op_plan(the_same_slot, NULL, T0 + USEC_SEC);
 	apply_all(s, ops, 3);
-	assert_int_equal(ops[0]->plan.runs, 1);
-	assert_int_equal(ops[1]->plan.runs + ops[2]->plan.runs, 0);
-	assert_int_equal(ops[2]->plan.jobs, 1);
+	assert_int_equal(plan_op(ops[0])->runs, 1);
+	assert_int_equal(plan_op(ops[1])->runs + plan_op(ops[2])->runs, 0);
+	assert_int_equal(plan_op(ops[2])->jobs, 1);
 	assert_counts_true(s);
 	for (size_t i = 0; i < 3; i++)
 		op_free(ops[i]);
@@ -66,7 +74,7 @@ static void a_schedule_that_ends_lets_its_job_finish(void **state)
 	AUTO(job) *after = NULL;
 
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, 2);
+	assert_int_equal(plan_op(plan)->runs, 2);
 	for (int i = 0; i < 2; i++) {
 		AUTO(run) *run = claim_one(s, end);
 
@@ -98,7 +106,7 @@ static void missed_slots_are_one_row_and_end_the_job(void **state)
 	AUTO(run) *run = NULL;
 
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, 1);
+	assert_int_equal(plan_op(plan)->runs, 1);
 	job = get_job(s, id);
 	assert_int_equal(job->state, JOB_FINISHED);
 	run = get_run(s, job->last_run.id);
@@ -130,7 +138,7 @@ static void a_job_that_cannot_go_on_is_suspended_alone(void **state)
 	AUTO(job) *moved = NULL;
 
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.jobs, 2);
+	assert_int_equal(plan_op(plan)->jobs, 2);
 	suspended = get_job(s, bad);
 	assert_int_equal(suspended->state, JOB_SUSPENDED);
 	assert_string_equal(suspended->reason, "its zone is unknown");
@@ -151,9 +159,9 @@ static void planning_takes_the_earliest_up_to_its_limit(void **state)
 	add_due(s, NULL, T0 + 1 * USEC_SEC);
 	add_due(s, NULL, T0 + 2 * USEC_SEC);
 	add_due(s, NULL, T0 + USEC_DAY);
-	plan->plan.limit = 2;
+	plan_op(plan)->limit = 2;
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.jobs, 2);
+	assert_int_equal(plan_op(plan)->jobs, 2);
 	left = get_job(s, last);
 	assert_int_equal(left->next_slot, T0 + 9 * USEC_SEC);
 }
@@ -180,8 +188,8 @@ static void a_job_that_waits_for_its_run_is_looked_at_when_that_ended(void **sta
 	wake = apply_all(s, &plan, 1);
 	assert_true(wake.next_slot == USEC_NEVER);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 1);
-	end = op_ended(claim->claim.claimed.v[0].run, ATTEMPT_SUCCEEDED, T0 + 3 * USEC_SEC);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
+	end = op_ended(claim_op(claim)->claimed.v[0].run, ATTEMPT_SUCCEEDED, T0 + 3 * USEC_SEC);
 	wake = apply_all(s, &end, 1);
 	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC + 1); /* no whole second: find the next one from there */
 	job = get_job(s, id);
@@ -203,9 +211,9 @@ static void a_cancelled_run_does_not_have_its_slot_planned_again(void **state)
 	apply_all(s, &plan, 1);
 	assert_true(list_runs_page(s, &filter, &runs, NULL));
 	assert_int_equal(runs.n, 1);
-	cancel->run_cancel = (struct op_run_cancel){.uid = -1, .id = runs.v[0]->id, .now = T0 - 3 * USEC_SEC};
+	op_fill(run_cancel_op(cancel), .uid = -1, .id = runs.v[0]->id, .now = T0 - 3 * USEC_SEC);
 	wake = apply_all(s, &cancel, 1);
-	assert_int_equal(cancel->run_cancel.run->state, RUN_CANCELLED);
+	assert_int_equal(run_cancel_op(cancel)->run->state, RUN_CANCELLED);
 	assert_int_equal(wake.next_slot, runs.v[0]->slot - 1); /* from there, the slot itself counts as the end */
 }
 
@@ -213,7 +221,7 @@ static struct op *op_boot(const char *name, const char *boot, usec_t now)
 {
 	struct op *op = op_new(OP_BOOT, NULL, NULL);
 
-	op->boot = (struct op_boot){.name = name, .boot = boot, .now = now};
+	op_fill(boot_runs_op(op), .name = name, .boot = boot, .now = now);
 	return op;
 }
 
@@ -228,21 +236,21 @@ static void a_boot_gives_a_run_once_and_on_each_node(void **state)
 	AUTO(op) *cancel = NULL;
 	AUTO(op) *again = op_boot("one", "b3", T0 + 100);
 
-	add->add.run_at = 0;
-	add->add.next_slot = USEC_NEVER;
-	add->add.boots = true;
+	job_add_op(add)->job.run_at = 0;
+	job_add_op(add)->job.next_slot = USEC_NEVER;
+	job_add_op(add)->job.boots = true;
 	assert_true(apply_one(s, add));
 	for (size_t i = 0; i < ELEMENTS(boots); i++) {
 		AUTO(op) *boot = op_boot(boots[i].node, boots[i].boot, T0 + (usec_t)i);
 
 		assert_true(apply_one(s, boot));
-		assert_int_equal(boot->boot.runs, boots[i].runs);
+		assert_int_equal(boot_runs_op(boot)->runs, boots[i].runs);
 	}
-	cancel = op_job_cancel(OP_JOB_CANCEL, add->add.id);
+	cancel = op_job_cancel(OP_JOB_CANCEL, job_add_op(add)->job.id);
 	assert_true(apply_one(s, cancel));
-	assert_int_equal(cancel->job_cancel.queued_cancelled, 3);
+	assert_int_equal(job_cancel_op(cancel)->queued_cancelled, 3);
 	assert_true(apply_one(s, again));
-	assert_int_equal(again->boot.runs, 0);
+	assert_int_equal(boot_runs_op(again)->runs, 0);
 	assert_counts_true(s);
 }
 
@@ -266,16 +274,16 @@ static void a_job_may_leave_a_boot_out_or_be_late(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		AUTO(op) *add = op_add(NULL, NULL, NULL);
 
-		add->add.run_at = 0;
-		add->add.next_slot = USEC_NEVER;
-		add->add.boots = true;
+		job_add_op(add)->job.run_at = 0;
+		job_add_op(add)->job.next_slot = USEC_NEVER;
+		job_add_op(add)->job.boots = true;
 		assert_true(apply_one(s, add));
-		ids[i] = add->add.id;
+		ids[i] = job_add_op(add)->job.id;
 	}
-	boot->boot.fn = all_but_the_first;
-	boot->boot.fn_arg = &ids[0];
+	boot_runs_op(boot)->fn = all_but_the_first;
+	boot_runs_op(boot)->fn_arg = &ids[0];
 	assert_true(apply_one(s, boot));
-	assert_int_equal(boot->boot.runs, 1);
+	assert_int_equal(boot_runs_op(boot)->runs, 1);
 	job = get_job(s, ids[0]);
 	assert_int_equal(job->next_slot, 0);
 	run = claim_one(s, T0 + 6);

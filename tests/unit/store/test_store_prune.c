@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What history goes, what stays, and that a pass in small steps comes to the same as one look at everything. */
 #include "base/text.h"
+#include "store/counters.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/retention.h"
+#include "store/ops/run/runs.h"
+#include "store/read/prune_candidates.h"
+#include "store/rows.h"
+#include "store/set.h"
+#include "store/tx.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -33,10 +42,10 @@ static int64_t add_recurring(struct store *s, const char *name)
 {
 	AUTO(op) *add = op_add(name, NULL, NULL);
 
-	add->add.run_at = 0;
-	add->add.next_slot = T0 + DAY;
+	job_add_op(add)->job.run_at = 0;
+	job_add_op(add)->job.next_slot = T0 + DAY;
 	assert_true(apply_one(s, add));
-	return add->add.id;
+	return job_add_op(add)->job.id;
 }
 
 struct total {
@@ -56,12 +65,12 @@ static struct total prune_all(struct store *s, usec_t now)
 
 		if (!prune_candidates_find(s, &rule, now, &pass, &list, &e))
 			fail_msg("%s", e.msg);
-		op->prune.list = &list;
+		retention_prune_op(op)->list = &list;
 		assert_true(apply_one(s, op));
-		assert_int_equal(op->prune.runs, list.n_runs);
-		t.runs += op->prune.runs;
-		t.jobs += op->prune.jobs;
-		t.outputs += op->prune.n_outputs;
+		assert_int_equal(retention_prune_op(op)->runs, list.n_runs);
+		t.runs += retention_prune_op(op)->runs;
+		t.jobs += retention_prune_op(op)->jobs;
+		t.outputs += retention_prune_op(op)->n_outputs;
 		assert_true(++t.steps < 1000);
 	}
 	return t;
@@ -145,8 +154,8 @@ static void an_ended_job_goes_with_all_that_belongs_to_it(void **state)
 	struct store_sizes sizes;
 	struct total t;
 
-	end->ended.attempt.output_bytes = 100;
-	end->ended.attempt.output_dropped = 30;
+	run_ended_op(end)->attempt.output_bytes = 100;
+	run_ended_op(end)->attempt.output_dropped = 30;
 	assert_true(apply_one(s, end));
 	job = get_job(s, id);
 	assert_int_equal(job->state, JOB_FINISHED);
@@ -205,7 +214,7 @@ static struct prune_pass keep_budget(struct store *s, const struct owner_budget 
 		if (!pass.has_owner)
 			return pass;
 		assert_true(prune_candidates_of_owner(s, &pass, &list, &e));
-		op->prune.list = &list;
+		retention_prune_op(op)->list = &list;
 		assert_true(apply_one(s, op));
 	}
 }
@@ -214,9 +223,9 @@ static int64_t add_of(struct store *s, int64_t uid, const char *name, usec_t nex
 {
 	AUTO(op) *op = op_due(name, next_slot);
 
-	op->add.uid = uid;
+	job_add_op(op)->job.uid = uid;
 	assert_true(apply_one(s, op));
-	return op->add.id;
+	return job_add_op(op)->job.id;
 }
 
 static void beyond_its_limit_an_owner_loses_its_oldest_runs_but_the_last_of_each_job(void **state)
@@ -253,10 +262,10 @@ static void ended_and_removed_jobs_of_an_owner_beyond_its_limit_go(void **state)
 	AUTO(op) *rm_keyed = NULL;
 	AUTO(run) *r = NULL;
 
-	key->add.run_at = 0;
-	key->add.next_slot = T0 + DAY;
+	job_add_op(key)->job.run_at = 0;
+	job_add_op(key)->job.next_slot = T0 + DAY;
 	assert_true(apply_one(s, key));
-	keyed = key->add.id;
+	keyed = job_add_op(key)->job.id;
 	rm_keyed = op_job_cancel(OP_JOB_REMOVE, keyed);
 	assert_true(apply_one(s, rm));
 	assert_true(apply_one(s, rm_keyed));
@@ -285,9 +294,9 @@ static void over_the_budget_only_owners_beyond_an_equal_share_give(void **state)
 	for (int i = 0; i < 5; i++) {
 		AUTO(op) *op = op_add(NULL, NULL, large);
 
-		op->add.uid = 1002;
-		op->add.run_at = 0;
-		op->add.next_slot = T0 + DAY;
+		job_add_op(op)->job.uid = 1002;
+		job_add_op(op)->job.run_at = 0;
+		job_add_op(op)->job.next_slot = T0 + DAY;
 		assert_true(apply_one(s, op));
 	}
 	assert_true(store_sizes(s, &sizes, &e));
@@ -312,12 +321,12 @@ static void output_can_go_before_its_run(void **state)
 	size_t n;
 
 	(void)id;
-	end->ended.attempt.output_bytes = 5000;
+	run_ended_op(end)->attempt.output_bytes = 5000;
 	assert_true(apply_one(s, end));
 	assert_true(prune_candidates_outputs(s, 1000, 4, kept, &n, NULL));
 	assert_int_equal(n, 1);
 	assert_int_equal(kept[0].bytes, 5000);
-	forget->forget = (struct op_forget){kept, n};
+	op_fill(retention_forget_op(forget), kept, n);
 	assert_true(apply_one(s, forget));
 	assert_true(prune_candidates_outputs(s, 1000, 4, kept, &n, NULL));
 	assert_int_equal(n, 0);
@@ -335,14 +344,14 @@ static void write_as(struct store *s, int64_t uid, int64_t bytes, usec_t at)
 	AUTO(op) *add = op_add(NULL, NULL, NULL), *end = NULL;
 	AUTO(run) *r = NULL;
 
-	add->add.uid = uid;
-	add->add.owner = "somebody";
-	add->add.run_at = at;
+	job_add_op(add)->job.uid = uid;
+	job_add_op(add)->job.owner = "somebody";
+	job_add_op(add)->job.run_at = at;
 	assert_true(apply_one(s, add));
 	r = claim_one(s, at);
 	assert_non_null(r);
 	end = op_ended(r, ATTEMPT_SUCCEEDED, at + 2);
-	end->ended.attempt.output_bytes = bytes;
+	run_ended_op(end)->attempt.output_bytes = bytes;
 	assert_true(apply_one(s, end));
 }
 

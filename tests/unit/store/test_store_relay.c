@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output on its way from node to node: asked for, handed over, taken, and gone when nobody wants it. */
 #include "base/text.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/node/output_relays.h"
+#include "store/ops/op.h"
 #include "unit/store/nodes_fixture.h"
 #include <string.h>
 
@@ -11,7 +14,7 @@ static struct op *op_relay(enum relay_verb verb, int64_t id, const char *node)
 {
 	struct op *op = op_new(verb <= RELAY_PUT ? OP_RELAY_ADD : OP_RELAY, NULL, NULL);
 
-	op->relay = (struct op_relay){.verb = verb, .id = id, .node = node, .ttl = TTL, .run = 7, .attempt = 2, .from = 5, .tail = -1};
+	op_fill(output_relay_op(op), .verb = verb, .id = id, .node = node, .ttl = TTL, .run = 7, .attempt = 2, .from = 5, .tail = -1);
 	return op;
 }
 
@@ -19,7 +22,7 @@ static struct op *op_ask(int64_t id, const char *reader, const char *ran_on)
 {
 	struct op *op = op_relay(RELAY_ASK, id, reader);
 
-	op->relay.ran_on = xstrdup(ran_on);
+	output_relay_op(op)->ran_on = xstrdup(ran_on);
 	return op;
 }
 
@@ -28,7 +31,7 @@ static void ask(struct store *s, int64_t id)
 	AUTO(op) *op = op_ask(id, NODE, OTHER);
 
 	assert_true(apply_one(s, op));
-	assert_false(op->relay.gone);
+	assert_false(output_relay_op(op)->gone);
 }
 
 /* Whether there was somebody to hand it to. */
@@ -36,10 +39,10 @@ static bool put(struct store *s, int64_t id, const char *node, int64_t number, b
 {
 	AUTO(op) *op = op_relay(RELAY_PUT, id, node);
 
-	op->relay.part = (struct relay_part){.number = number, .at = number * 10, .total = 100, .dropped = 3, .last = last,
+	output_relay_op(op)->part = (struct relay_part){.number = number, .at = number * 10, .total = 100, .dropped = 3, .last = last,
 		.data = xprintf("part%lld", (long long)number)};
 	assert_true(apply_one(s, op));
-	return !op->relay.gone;
+	return !output_relay_op(op)->gone;
 }
 
 static struct op *take(struct store *s, int64_t id)
@@ -78,10 +81,10 @@ static void who_has_the_output_is_found_and_sees_what_is_wanted(void **state)
 	AUTO(op) *op = op_ask(RELAY, NODE, OTHER);
 
 	open_node(s, OTHER, "two");
-	op->relay.follow = true;
+	output_relay_op(op)->follow = true;
 	assert_true(apply_one(s, op));
-	assert_string_equal(op->relay.holder, OTHER);
-	assert_string_equal(op->relay.name, "two");
+	assert_string_equal(output_relay_op(op)->holder, OTHER);
+	assert_string_equal(output_relay_op(op)->name, "two");
 	l = look(s, OTHER);
 	assert_int_equal(l.n, 1);
 	assert_true(l.v[0].serves && l.v[0].follow && l.v[0].id == RELAY);
@@ -97,7 +100,7 @@ static void the_engine_that_is_there_now_is_asked(void **state)
 	open_node(s, OTHER, "two");
 	open_node(s, AGAIN, "two");
 	assert_true(apply_one(s, op));
-	assert_string_equal(op->relay.holder, AGAIN);
+	assert_string_equal(output_relay_op(op)->holder, AGAIN);
 }
 
 static void a_node_without_a_lease_is_not_asked(void **state)
@@ -109,10 +112,10 @@ static void a_node_without_a_lease_is_not_asked(void **state)
 	open_node(s, OTHER, "two");
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, op));
-	assert_true(op->relay.gone);
-	assert_string_equal(op->relay.name, "two");
+	assert_true(output_relay_op(op)->gone);
+	assert_string_equal(output_relay_op(op)->name, "two");
 	assert_true(apply_one(s, unknown));
-	assert_true(unknown->relay.gone && !unknown->relay.name);
+	assert_true(output_relay_op(unknown)->gone && !output_relay_op(unknown)->name);
 	assert_rows(state, "0", "0");
 }
 
@@ -130,7 +133,7 @@ static void parts_are_taken_once_and_in_order(void **state)
 	assert_true(!l.v[0].serves && l.v[0].alive && l.v[0].ready == 2);
 	for (int64_t i = 1; i <= 2; i++) {
 		AUTO(op) *op = take(s, RELAY);
-		const struct relay_part *p = &op->relay.part;
+		const struct relay_part *p = &output_relay_op(op)->part;
 		AUTO_DONE(relay_list) served = look(s, OTHER);
 
 		assert_int_equal(p->number, i);
@@ -141,7 +144,7 @@ static void parts_are_taken_once_and_in_order(void **state)
 	{
 		AUTO(op) *nothing = take(s, RELAY);
 
-		assert_int_equal(nothing->relay.part.number, 0);
+		assert_int_equal(output_relay_op(nothing)->part.number, 0);
 	}
 }
 
@@ -154,7 +157,7 @@ static void nothing_is_left_after_the_last_part(void **state)
 	ask(s, RELAY);
 	assert_true(put(s, RELAY, OTHER, 1, true));
 	op = take(s, RELAY);
-	assert_true(op->relay.part.last);
+	assert_true(output_relay_op(op)->part.last);
 	assert_rows(state, "0", "0");
 	assert_false(put(s, RELAY, OTHER, 2, false));
 }
@@ -177,9 +180,9 @@ static void what_is_not_wanted_any_more_goes_with_its_parts(void **state)
 	open_node(s, OTHER, "two");
 	ask(s, RELAY);
 	assert_true(put(s, RELAY, OTHER, 1, false));
-	assert_true(apply_one(s, op) && !op->relay.gone);
+	assert_true(apply_one(s, op) && !output_relay_op(op)->gone);
 	assert_rows(state, "0", "0");
-	assert_true(apply_one(s, again) && again->relay.gone);
+	assert_true(apply_one(s, again) && output_relay_op(again)->gone);
 }
 
 static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
@@ -191,8 +194,8 @@ static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
 	open_node(s, OTHER, "two");
 	ask(s, RELAY);
 	place_query(where_of(state), "UPDATE relays SET until = 1, follow = 1", NULL);
-	op->relay.changed = true;
-	assert_true(apply_one(s, op) && !op->relay.gone);
+	output_relay_op(op)->changed = true;
+	assert_true(apply_one(s, op) && !output_relay_op(op)->gone);
 	l = look(s, OTHER);
 	assert_int_equal(l.n, 1);
 	assert_false(l.v[0].follow);
@@ -209,7 +212,7 @@ static void whoever_takes_parts_says_by_that_that_it_is_there(void **state)
 	assert_true(put(s, RELAY, OTHER, 1, false));
 	place_query(where_of(state), "UPDATE relays SET until = 1", NULL);
 	taken = take(s, RELAY);
-	assert_int_equal(taken->relay.part.number, 1);
+	assert_int_equal(output_relay_op(taken)->part.number, 1);
 	l = look(s, OTHER);
 	assert_int_equal(l.n, 1);
 	assert_int_equal(l.v[0].taken, 1);
@@ -241,7 +244,7 @@ static void an_engine_that_leaves_takes_its_wishes_along(void **state)
 	open_node(s, OTHER, "two");
 	ask(s, RELAY);
 	assert_true(put(s, RELAY, OTHER, 1, false));
-	op->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	op_fill(node_close_op(op), .node = NODE, .now = T0);
 	assert_true(apply_one(s, op));
 	assert_rows(state, "0", "0");
 }

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines that do everything at once on one server: nobody waits in a circle, and nothing is left behind. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
+#include "store/ops/run/runs.h"
+#include "store/ops/run/triggers.h"
 #include "unit/store/store_suite.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -91,13 +105,13 @@ static void end_some(struct rival *r, unsigned of)
 		r->held[i] = r->held[--r->n_held];
 		if (dice(r, 4) == 0) {
 			op = add(r, op_new(OP_GIVE_BACK, NULL, NULL));
-			op->give_back = (struct op_give_back){.node = r->name, .run = run->id, .fence = run->fence, .due_at = r->now, .now = r->now};
+			op_fill(run_give_back_op(op), .node = r->name, .run = run->id, .fence = run->fence, .due_at = r->now, .now = r->now);
 		} else {
 			op = add(r, op_started(run, r->now));
-			op->started.node = r->name;
+			run_started_op(op)->node = r->name;
 		}
 		op = add(r, op_ended(run, dice(r, 8) ? ATTEMPT_SUCCEEDED : ATTEMPT_LOST, r->now));
-		op->ended.node = r->name;
+		run_ended_op(op)->node = r->name;
 	}
 }
 
@@ -105,22 +119,22 @@ static void claim_some(struct rival *r)
 {
 	struct op *op = add(r, op_claim(4, r->now));
 
-	op->claim.node = r->name;
+	claim_op(op)->node = r->name;
 }
 
 static void take_claimed(struct rival *r)
 {
 	for (size_t i = 0; i < r->n; i++)
-		for (size_t k = 0; r->batch[i]->kind == OP_CLAIM && k < r->batch[i]->claim.claimed.n; k++)
+		for (size_t k = 0; r->batch[i]->kind == OP_CLAIM && k < claim_op(r->batch[i])->claimed.n; k++)
 			if (r->n_held < HELD_MAX)
-				r->held[r->n_held++] = STEAL(r->batch[i]->claim.claimed.v[k].run);
+				r->held[r->n_held++] = STEAL(claim_op(r->batch[i])->claimed.v[k].run);
 }
 
 static void plan_some(struct rival *r)
 {
 	struct op *op = add(r, op_new(OP_PLAN, NULL, NULL));
 
-	op->plan = (struct op_plan){.node = r->name, .now = r->now, .horizon = r->now, .limit = 100, .fn = each_second};
+	op_fill(plan_op(op), .node = r->name, .now = r->now, .horizon = r->now, .limit = 100, .fn = each_second);
 }
 
 static void meddle(struct rival *r)
@@ -131,34 +145,34 @@ static void meddle(struct rival *r)
 	switch (dice(r, 7)) {
 	case 0:
 		op = add(r, op_new(OP_TRIGGER, NULL, NULL));
-		op->trigger = (struct op_trigger){.uid = -1, .job = job, .revision = 1, .policy = policy_of(job), .now = r->now};
+		op_fill(trigger_op(op), .uid = -1, .job = job, .revision = 1, .policy = policy_of(job), .now = r->now);
 		break;
 	case 1:
 		op = add(r, op_new(OP_RUN_CANCEL, NULL, NULL));
-		op->run_cancel = (struct op_run_cancel){.uid = -1, .id = 1 + dice(r, 4 * ROUNDS), .now = r->now};
+		op_fill(run_cancel_op(op), .uid = -1, .id = 1 + dice(r, 4 * ROUNDS), .now = r->now);
 		break;
 	case 2:
 		op = add(r, op_new(OP_PAUSE, NULL, NULL));
-		op->pause = (struct op_pause){.uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = r->now}};
+		op_fill(pause_op(op), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = r->now});
 		break;
 	case 3:
 		op = add(r, op_new(OP_RESUME, NULL, NULL));
-		op->resume = (struct op_resume){.uid = -1, .job = job, .now = r->now};
+		op_fill(resume_op(op), .uid = -1, .job = job, .now = r->now);
 		break;
 	case 4:
 		op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
-		op->change = (struct op_job_change){.uid = -1, .id = job, .what = "all", .reschedule = dice(r, 2),
-			.to = {.spec = "{\"command\":[\"true\"]}", .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)}};
+		op_fill(job_change_op(op), .uid = -1, .id = job, .what = "all", .reschedule = dice(r, 2),
+			.to = {.spec = "{\"command\":[\"true\"]}", .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)});
 		break;
 	case 5:
 		op = add(r, op_job_cancel(OP_JOB_CANCEL, JOBS / 2 + job));
-		op->job_cancel.running = true;
-		op->job_cancel.now = r->now;
+		job_cancel_op(op)->running = true;
+		job_cancel_op(op)->now = r->now;
 		break;
 	default:
 		op = add(r, op_add(NULL, NULL, NULL));
-		op->add.policy = policy_of(job);
-		op->add.next_slot = op->add.run_at = r->now;
+		job_add_op(op)->job.policy = policy_of(job);
+		job_add_op(op)->job.next_slot = job_add_op(op)->job.run_at = r->now;
 	}
 }
 
@@ -167,13 +181,13 @@ static void keep_lease(struct rival *r)
 	struct op *op = add(r, op_new(OP_LEASE, NULL, NULL));
 	struct err e = {};
 
-	op->lease = (struct op_lease){.node = r->name, .name = r->name, .ttl = USEC_MIN, .stands = true, .guarded = true,
-		.resigns = dice(r, 3) == 0, .at = r->now};
+	op_fill(lease_op(op), .node = r->name, .name = r->name, .ttl = USEC_MIN, .stands = true, .guarded = true,
+		.resigns = dice(r, 3) == 0, .at = r->now);
 	go(r, r->leases);
-	if (op->ok && op->lease.leads) {
+	if (op->ok && lease_op(op)->leads) {
 		AUTO(op) *lead = op_new(OP_LEAD, NULL, NULL);
 
-		lead->lead = (struct op_lead){.node = r->name, .term = op->lease.term, .now = r->now};
+		op_fill(leader_op(lead), .node = r->name, .term = lease_op(op)->term, .now = r->now);
 		r->failures += !batch_apply(r->s, &lead, 1, &(struct batch_wake){}, &e);
 	}
 	sweep(r);
@@ -220,7 +234,7 @@ static void finish_all(struct rival *r)
 	for (int64_t job = 1; job <= JOBS; job++) {
 		struct op *op = add(r, op_new(OP_RESUME, NULL, NULL));
 
-		op->resume = (struct op_resume){.uid = -1, .job = job, .now = r->now};
+		op_fill(resume_op(op), .uid = -1, .job = job, .now = r->now);
 	}
 	go(r, r->s);
 	sweep(r);
@@ -257,8 +271,8 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 	for (int i = 0; i < JOBS; i++) {
 		AUTO(op) *op = op_add(NULL, NULL, NULL);
 
-		op->add.policy = policy_of(i + 1);
-		op->add.next_slot = T0 + 1;
+		job_add_op(op)->job.policy = policy_of(i + 1);
+		job_add_op(op)->job.next_slot = T0 + 1;
 		assert_true(apply_one(f->store, op));
 	}
 	for (int i = 0; i < RIVALS; i++)

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in the store: claims, starts, ends, fences, take-overs. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/run_cancel.h"
+#include "store/ops/run/runs.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -56,14 +63,14 @@ static void claims_go_by_priority_then_by_due_time(void **state)
 
 	for (size_t i = 0; i < 6; i++) {
 		ops[i] = op_add(NULL, NULL, NULL);
-		ops[i]->add.priority = given[i].priority;
-		ops[i]->add.run_at = given[i].run_at;
+		job_add_op(ops[i])->job.priority = given[i].priority;
+		job_add_op(ops[i])->job.run_at = given[i].run_at;
 	}
 	apply_all(s, ops, 6);
 	assert_true(apply_one(s, claim));
-	assert_int_equal(claim->claim.claimed.n, 5); /* the one of T0 + 1 is not due */
+	assert_int_equal(claim_op(claim)->claimed.n, 5); /* the one of T0 + 1 is not due */
 	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(claim->claim.claimed.v[i].run->id, ops[order[i]]->add.run);
+		assert_int_equal(claim_op(claim)->claimed.v[i].run->id, job_add_op(ops[order[i]])->job.run);
 	for (size_t i = 0; i < 6; i++)
 		op_free(ops[i]);
 }
@@ -75,15 +82,15 @@ static void a_claim_takes_no_more_than_there_is_room_for(void **state)
 	AUTO(op) *first = op_claim(2, T0);
 	AUTO(op) *second = op_claim(2, T0);
 
-	low->add.priority = -1;
+	job_add_op(low)->job.priority = -1;
 	assert_true(apply_one(s, low));
 	add_job(s, NULL);
 	add_job(s, NULL);
 	assert_true(apply_one(s, first));
-	assert_int_equal(first->claim.claimed.n, 2);
+	assert_int_equal(claim_op(first)->claimed.n, 2);
 	assert_true(apply_one(s, second));
-	assert_int_equal(second->claim.claimed.n, 1);
-	assert_int_equal(second->claim.claimed.v[0].run->id, low->add.run);
+	assert_int_equal(claim_op(second)->claimed.n, 1);
+	assert_int_equal(claim_op(second)->claimed.v[0].run->id, job_add_op(low)->job.run);
 }
 
 static void a_displaced_engine_claims_nothing(void **state)
@@ -97,9 +104,9 @@ static void a_displaced_engine_claims_nothing(void **state)
 	assert_true(apply_one(s, newer));
 	assert_false(apply_one(s, old));
 	assert_int_equal(old->err.kind, ERR_FENCED);
-	fresh->claim.node = "node-two-engine";
+	claim_op(fresh)->node = "node-two-engine";
 	assert_true(apply_one(s, fresh));
-	assert_int_equal(fresh->claim.claimed.n, 1);
+	assert_int_equal(claim_op(fresh)->claimed.n, 1);
 }
 
 static void an_engine_that_left_claims_nothing(void **state)
@@ -108,7 +115,7 @@ static void an_engine_that_left_claims_nothing(void **state)
 	AUTO(op) *leave = op_new(OP_NODE_CLOSE, NULL, NULL);
 	AUTO(op) *claim = op_claim(5, T0);
 
-	leave->node_close = (struct op_node_close){.node = NODE, .now = T0};
+	op_fill(node_close_op(leave), .node = NODE, .now = T0);
 	assert_true(apply_one(s, leave));
 	assert_false(apply_one(s, claim));
 	assert_int_equal(claim->err.kind, ERR_FENCED);
@@ -157,7 +164,7 @@ static void a_late_end_of_a_lost_attempt_is_stale(void **state)
 	start_run(s, second, T0 + 51);
 	late = op_ended(first, ATTEMPT_SUCCEEDED, T0 + 60);
 	assert_true(apply_one(s, late));
-	assert_true(late->ended.stale);
+	assert_true(run_ended_op(late)->stale);
 	now = get_run(s, first->id);
 	assert_int_equal(now->state, RUN_RUNNING);
 	assert_int_equal(now->fence, second->fence);
@@ -182,7 +189,7 @@ static void an_end_told_twice_is_recorded_once(void **state)
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 50);
 	again = op_ended(run, ATTEMPT_SUCCEEDED, T0 + 50);
 	assert_true(apply_one(s, again));
-	assert_false(again->ended.stale);
+	assert_false(run_ended_op(again)->stale);
 	assert_true(store_attempts(s, run->id, &attempts, &e));
 	assert_int_equal(attempts.n, 1);
 	assert_int_equal(attempts.v[0]->outcome, ATTEMPT_SUCCEEDED);
@@ -207,16 +214,16 @@ static void what_a_late_end_kept_of_its_output_is_counted_once(void **state)
 		AUTO(op) *late = op_ended(first, ATTEMPT_LOST, T0 + 50);
 
 		assert_true(apply_one(s, late));
-		assert_true(late->ended.stale);
+		assert_true(run_ended_op(late)->stale);
 		assert_counts_true(s);
 	}
 	twice[0] = op_ended(second, ATTEMPT_SUCCEEDED, T0 + 60);
 	twice[1] = op_ended(second, ATTEMPT_SUCCEEDED, T0 + 60);
 	for (int i = 0; i < 2; i++)
-		twice[i]->ended.node = "who-had-it-before";
+		run_ended_op(twice[i])->node = "who-had-it-before";
 	apply_all(s, twice, 2);
 	for (int i = 0; i < 2; i++) {
-		assert_true(twice[i]->ok && twice[i]->ended.stale);
+		assert_true(twice[i]->ok && run_ended_op(twice[i])->stale);
 		op_free(twice[i]);
 	}
 	assert_counts_true(s);
@@ -239,9 +246,9 @@ static void start_and_end_may_share_a_batch_and_come_twice(void **state)
 	apply_all(s, ops, 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_true(ops[i]->ok);
-	assert_false(ops[0]->ended.stale || ops[2]->ended.stale);
-	assert_true(ops[0]->ended.job_finished);
-	assert_int_equal(ops[4]->claim.claimed.n, 0);
+	assert_false(run_ended_op(ops[0])->stale || run_ended_op(ops[2])->stale);
+	assert_true(run_ended_op(ops[0])->job_finished);
+	assert_int_equal(claim_op(ops[4])->claimed.n, 0);
 	after = get_run(s, run->id);
 	assert_int_equal(after->state, RUN_SUCCEEDED);
 	assert_int_equal(after->started_at, T0 + 1);
@@ -266,7 +273,7 @@ static void a_start_under_an_old_fence_is_refused(void **state)
 	assert_false(apply_one(s, late));
 	assert_int_equal(late->err.kind, ERR_FENCED);
 	unknown = op_started(first, T0 + 6);
-	unknown->started.run = 999999;
+	run_started_op(unknown)->run = 999999;
 	assert_false(apply_one(s, unknown));
 	assert_int_equal(unknown->err.kind, ERR_NOT_FOUND);
 	start_run(s, second, T0 + 7);
@@ -276,7 +283,7 @@ static struct op *op_back(const struct run *r)
 {
 	struct op *op = op_new(OP_GIVE_BACK, NULL, NULL);
 
-	op->give_back = (struct op_give_back){.node = NODE, .run = r->id, .fence = r->fence, .due_at = T0 + 20, .now = T0 + 20};
+	op_fill(run_give_back_op(op), .node = NODE, .run = r->id, .fence = r->fence, .due_at = T0 + 20, .now = T0 + 20);
 	return op;
 }
 
@@ -325,9 +332,9 @@ static void what_nobody_wants_any_more_is_cancelled_instead_of_queued(void **sta
 	removal = op_job_cancel(OP_JOB_REMOVE, id);
 	assert_true(apply_one(s, removal));
 	end = op_ended(lost, ATTEMPT_LOST, T0 + 2);
-	assert_int_equal(end->ended.state, RUN_QUEUED);
+	assert_int_equal(run_ended_op(end)->state, RUN_QUEUED);
 	assert_true(apply_one(s, end));
-	assert_int_equal(end->ended.became, RUN_CANCELLED);
+	assert_int_equal(run_ended_op(end)->became, RUN_CANCELLED);
 	assert_counts_true(s);
 }
 
@@ -335,7 +342,7 @@ static struct op *op_cancel_run(int64_t id)
 {
 	struct op *op = op_new(OP_RUN_CANCEL, NULL, NULL);
 
-	op->run_cancel = (struct op_run_cancel){.uid = 1000, .id = id, .now = T0 + 3};
+	op_fill(run_cancel_op(op), .uid = 1000, .id = id, .now = T0 + 3);
 	return op;
 }
 
@@ -351,27 +358,27 @@ static void a_run_is_cancelled_according_to_its_state(void **state)
 	AUTO(job) *job = NULL;
 
 	assert_true(apply_one(s, add));
-	foreign = op_cancel_run(add->add.run);
-	foreign->run_cancel.uid = 1;
+	foreign = op_cancel_run(job_add_op(add)->job.run);
+	run_cancel_op(foreign)->uid = 1;
 	assert_false(apply_one(s, foreign));
 	assert_int_equal(foreign->err.kind, ERR_NOT_FOUND);
-	queued = op_cancel_run(add->add.run);
+	queued = op_cancel_run(job_add_op(add)->job.run);
 	assert_true(apply_one(s, queued));
-	assert_int_equal(queued->run_cancel.run->state, RUN_CANCELLED);
-	assert_false(queued->run_cancel.was_final);
-	job = get_job(s, add->add.id);
+	assert_int_equal(run_cancel_op(queued)->run->state, RUN_CANCELLED);
+	assert_false(run_cancel_op(queued)->was_final);
+	job = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(job->state, JOB_FINISHED);
-	final = op_cancel_run(add->add.run);
+	final = op_cancel_run(job_add_op(add)->job.run);
 	assert_true(apply_one(s, final));
-	assert_true(final->run_cancel.was_final);
+	assert_true(run_cancel_op(final)->was_final);
 
 	add_job(s, NULL);
 	claimed = claim_one(s, T0);
 	start_run(s, claimed, T0 + 1);
 	running = op_cancel_run(claimed->id);
 	assert_true(apply_one(s, running));
-	assert_int_equal(running->run_cancel.run->state, RUN_RUNNING);
-	assert_true(running->run_cancel.run->cancel_asked);
+	assert_int_equal(run_cancel_op(running)->run->state, RUN_RUNNING);
+	assert_true(run_cancel_op(running)->run->cancel_asked);
 	assert_counts_true(s);
 }
 
@@ -393,28 +400,28 @@ static void a_new_engine_takes_over_what_its_spawner_has(void **state)
 	claimed_only = claim_one(s, T0);
 	start_run(s, here, T0 + 1);
 	assert_true(apply_one(s, stranger));
-	assert_int_equal(stranger->node_open.same_spawner.n + stranger->node_open.other_spawner.n, 0);
+	assert_int_equal(node_open_op(stranger)->same_spawner.n + node_open_op(stranger)->other_spawner.n, 0);
 
 	assert_true(apply_one(s, second));
-	assert_int_equal(second->node_open.same_spawner.n, 2);
-	assert_int_equal(second->node_open.other_spawner.n, 0);
-	assert_int_equal(second->node_open.same_spawner.v[0].run->fence, here->fence);
-	assert_string_equal(second->node_open.same_spawner.v[0].run->node, "node-two");
-	assert_true(strlen(second->node_open.same_spawner.v[0].spec) > 0);
+	assert_int_equal(node_open_op(second)->same_spawner.n, 2);
+	assert_int_equal(node_open_op(second)->other_spawner.n, 0);
+	assert_int_equal(node_open_op(second)->same_spawner.v[0].run->fence, here->fence);
+	assert_string_equal(node_open_op(second)->same_spawner.v[0].run->node, "node-two");
+	assert_true(strlen(node_open_op(second)->same_spawner.v[0].spec) > 0);
 	late = op_ended(here, ATTEMPT_SUCCEEDED, T0 + 5); /* by the old engine */
 	assert_true(apply_one(s, late));
-	assert_true(late->ended.stale);
+	assert_true(run_ended_op(late)->stale);
 
 	/* A new spawner: what the old one had is lost, also when the engine dies before it could say so. */
 	assert_true(apply_one(s, third));
-	assert_int_equal(third->node_open.other_spawner.n, 2);
+	assert_int_equal(node_open_op(third)->other_spawner.n, 2);
 	assert_true(apply_one(s, fourth));
-	assert_int_equal(fourth->node_open.same_spawner.n, 0);
-	assert_int_equal(fourth->node_open.other_spawner.n, 2);
+	assert_int_equal(node_open_op(fourth)->same_spawner.n, 0);
+	assert_int_equal(node_open_op(fourth)->other_spawner.n, 2);
 	end = op_ended(claimed_only, ATTEMPT_LOST, T0 + 9);
-	end->ended.node = "node-four";
+	run_ended_op(end)->node = "node-four";
 	assert_true(apply_one(s, end));
-	assert_false(end->ended.stale);
+	assert_false(run_ended_op(end)->stale);
 }
 
 static void an_error_text_that_is_not_utf8_is_kept_readable(void **state)
@@ -428,7 +435,7 @@ static void an_error_text_that_is_not_utf8_is_kept_readable(void **state)
 	add_job(s, NULL);
 	run = claim_one(s, T0);
 	end = op_ended(run, ATTEMPT_NOT_STARTED, T0 + 1);
-	end->ended.attempt.error = xstrdup("no file '\xff\xfe'");
+	run_ended_op(end)->attempt.error = xstrdup("no file '\xff\xfe'");
 	assert_true(apply_one(s, end));
 	assert_true(store_attempts(s, run->id, &attempts, &e));
 	assert_string_equal(attempts.v[0]->error, "no file '\\xff\\xfe'");
@@ -443,11 +450,11 @@ static void the_store_tells_when_to_wake_up(void **state)
 
 	assert_int_equal(wake.next_due, USEC_NEVER);
 	assert_int_equal(wake.next_slot, USEC_NEVER);
-	adds[0]->add.priority = 9;
-	adds[0]->add.run_at = T0 + 77;
-	adds[1]->add.run_at = T0 + 33;
-	adds[2]->add.run_at = 0;
-	adds[2]->add.next_slot = T0 + 55;
+	job_add_op(adds[0])->job.priority = 9;
+	job_add_op(adds[0])->job.run_at = T0 + 77;
+	job_add_op(adds[1])->job.run_at = T0 + 33;
+	job_add_op(adds[2])->job.run_at = 0;
+	job_add_op(adds[2])->job.next_slot = T0 + 55;
 	wake = apply_all(s, adds, 3);
 	assert_int_equal(wake.next_due, T0 + 33);
 	assert_int_equal(wake.next_slot, T0 + 55);

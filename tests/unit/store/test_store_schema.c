@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Schemas: migrated forward one by one, each whole or not at all, never backward. */
 #include "base/text.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/templates.h"
+#include "store/ops/op.h"
+#include "store/ops/run/runs.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 
@@ -81,16 +85,16 @@ static void a_migration_counts_the_bytes_of_each_owner(void **state)
 	const char *text = NULL;
 
 	add_job(f->store, "of-ann");
-	other->add.uid = 1001;
-	other->add.run_at = 0;
-	other->add.next_slot = T0 + USEC_DAY;
+	job_add_op(other)->job.uid = 1001;
+	job_add_op(other)->job.run_at = 0;
+	job_add_op(other)->job.next_slot = T0 + USEC_DAY;
 	assert_true(apply_one(f->store, other));
-	template->template = (struct op_template){.uid = 1001, .owner = "bob", .name = "t", .params = "{}", .spec = "{\"x\":\"\u00fc\"}",
-		.now = T0};
+	op_fill(template_op(template), .uid = 1001, .owner = "bob", .name = "t", .params = "{}", .spec = "{\"x\":\"\u00fc\"}",
+		.now = T0);
 	assert_true(apply_one(f->store, template));
 	r = claim_one(f->store, T0);
 	end = op_ended(r, ATTEMPT_SUCCEEDED, T0 + 5);
-	end->ended.tail = xstrdup("dGhlIGVuZA==");
+	run_ended_op(end)->tail = xstrdup("dGhlIGVuZA==");
 	assert_true(apply_one(f->store, end));
 	assert_counts_true(f->store);
 	for (int i = 0; i < place_sql->n_migrations; i++)

@@ -2,6 +2,11 @@
 /* The segments of what is due: each has one node that plans it. */
 #include "base/buf.h"
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op.h"
+#include "store/ops/run/plans.h"
 #include "unit/store/nodes_fixture.h"
 
 static void each_node_plans_its_own_segments_only(void **state)
@@ -16,14 +21,14 @@ static void each_node_plans_its_own_segments_only(void **state)
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_true(apply_one(s, one));
-	assert_int_equal(one->plan.runs, 0); /* nobody has segments before the leader gave them */
+	assert_int_equal(plan_op(one)->runs, 0); /* nobody has segments before the leader gave them */
 	lead_once(s, NODE, 1);
 	assert_true(apply_one(s, one));
-	assert_in_range(one->plan.runs, 60, 140);
+	assert_in_range(plan_op(one)->runs, 60, 140);
 	assert_true(apply_one(s, two));
-	assert_int_equal(one->plan.runs + two->plan.runs, 200);
+	assert_int_equal(plan_op(one)->runs + plan_op(two)->runs, 200);
 	assert_true(apply_one(s, again));
-	assert_int_equal(again->plan.runs, 0);
+	assert_int_equal(plan_op(again)->runs, 0);
 	assert_counts_true(s);
 }
 
@@ -42,9 +47,9 @@ static void the_segments_of_the_dead_are_planned_by_the_living(void **state)
 	lead_once(s, NODE, 1);
 	lease_ends(where_of(state), OTHER);
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.moved, 32);
+	assert_int_equal(leader_op(lead)->moved, 32);
 	assert_true(apply_one(s, plan));
-	assert_int_equal(plan->plan.runs, 50);
+	assert_int_equal(plan_op(plan)->runs, 50);
 	assert_false(apply_one(s, old));
 }
 
@@ -59,11 +64,11 @@ static void a_node_whose_lease_is_over_plans_nothing_even_if_it_is_not_given_up(
 	assert_int_equal(renew(s, OTHER, "two"), 0);
 	lead_once(s, NODE, 1);
 	lease_ends(where_of(state), OTHER);
-	lead->lead.spares = true;
+	leader_op(lead)->spares = true;
 	assert_true(apply_one(s, lead));
-	assert_int_equal(lead->lead.dead, 0);
-	assert_int_equal(lead->lead.live, 1);
-	assert_int_equal(lead->lead.moved, 32);
+	assert_int_equal(leader_op(lead)->dead, 0);
+	assert_int_equal(leader_op(lead)->live, 1);
+	assert_int_equal(leader_op(lead)->moved, 32);
 }
 
 static void assert_terms(const char *where, const char *wanted)
@@ -100,12 +105,12 @@ static void the_next_slot_to_wake_up_for_is_one_of_our_own(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	lead_once(s, NODE, 1);
 	open_node(s, OTHER, "two");
-	mine->look.node = NODE;
+	node_poll_op(mine)->node = NODE;
 	wake = apply_all(s, &mine, 1);
 	assert_int_equal(wake.next_slot, T0 + USEC_HOUR);
-	assert_true(mine->look.segments == UINT64_MAX);
-	assert_int_equal(mine->look.others, 1);
-	nothing->look.node = OTHER;
+	assert_true(node_poll_op(mine)->segments == UINT64_MAX);
+	assert_int_equal(node_poll_op(mine)->others, 1);
+	node_poll_op(nothing)->node = OTHER;
 	wake = apply_all(s, &nothing, 1);
 	assert_true(wake.next_slot == USEC_NEVER);
 }
@@ -116,7 +121,7 @@ static int64_t moved_by(struct store *s, const char *node, int64_t term)
 	AUTO(op) *op = op_lead(node, term);
 
 	assert_true(apply_one(s, op));
-	return op->lead.moved;
+	return leader_op(op)->moved;
 }
 
 static void few_segments_move_when_a_node_joins_dies_or_comes_back(void **state)

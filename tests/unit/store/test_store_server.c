@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only the PostgreSQL engine promises: sessions come back, several nodes share one store. */
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/tx.h"
 #include "unit/store/store_suite.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -184,7 +190,7 @@ static struct op *claim_as(const struct node *n)
 {
 	struct op *op = op_claim(7, T0);
 
-	op->claim.node = n->name;
+	claim_op(op)->node = n->name;
 	return op;
 }
 
@@ -206,9 +212,9 @@ static void *claim_until_empty(void *arg)
 		AUTO(op) *op = claim_as(n);
 
 		n->failed |= !batch_apply(s, &op, 1, &(struct batch_wake){}, &e) || !op->ok;
-		got = op->claim.claimed.n;
+		got = claim_op(op)->claimed.n;
 		for (size_t i = 0; i < got; i++)
-			n->claimed[n->n++] = op->claim.claimed.v[i].run->id;
+			n->claimed[n->n++] = claim_op(op)->claimed.v[i].run->id;
 	}
 	store_free(s);
 	return NULL;
@@ -285,16 +291,16 @@ static void the_last_two_ends_at_once_finish_the_job(void **state)
 		struct ender enders[2];
 		AUTO(job) *job = NULL;
 
-		add->add.run_at = 0;
-		add->add.next_slot = T0;
+		job_add_op(add)->job.run_at = 0;
+		job_add_op(add)->job.next_slot = T0;
 		assert_true(apply_one(f->store, add));
-		plan->plan = (struct op_plan){.now = T0, .horizon = T0, .limit = 9, .fn = two_slots};
+		op_fill(plan_op(plan), .now = T0, .horizon = T0, .limit = 9, .fn = two_slots);
 		assert_true(apply_one(f->store, plan));
 		assert_true(apply_one(f->store, claim));
-		assert_int_equal(claim->claim.claimed.n, 2);
+		assert_int_equal(claim_op(claim)->claimed.n, 2);
 		for (int i = 0; i < 2; i++) {
 			enders[i] = (struct ender){.s = i ? other : f->store,
-				.op = op_ended(claim->claim.claimed.v[i].run, ATTEMPT_SUCCEEDED, T0 + 1)};
+				.op = op_ended(claim_op(claim)->claimed.v[i].run, ATTEMPT_SUCCEEDED, T0 + 1)};
 			pthread_create(&enders[i].thread, NULL, end_it, &enders[i]);
 		}
 		for (int i = 0; i < 2; i++) {
@@ -302,7 +308,7 @@ static void the_last_two_ends_at_once_finish_the_job(void **state)
 			assert_true(enders[i].ok);
 			op_free(enders[i].op);
 		}
-		job = get_job(f->store, add->add.id);
+		job = get_job(f->store, job_add_op(add)->job.id);
 		assert_int_equal(job->state, JOB_FINISHED);
 	}
 	assert_counts_true(f->store);

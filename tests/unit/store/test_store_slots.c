@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slots that are decided late: caught up, inside a pause that is over, or past their deadline while something holds them. */
-#include "unit/store/claim_fixture.h"
 #include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/pause_times.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/expired_runs.h"
+#include "store/ops/run/late_runs.h"
+#include "store/ops/run/plans.h"
+#include "unit/store/claim_fixture.h"
 #include <string.h>
 
 #define HOUR USEC_HOUR
@@ -12,8 +21,8 @@ static void pause_scope(struct store *s, enum pause_scope scope, usec_t at, usec
 {
 	AUTO(op) *op = op_new(OP_PAUSE, NULL, NULL);
 
-	op->pause = (struct op_pause){.uid = -1, .pause = {.scope = scope, .key = (char *)"", .uid = -1, .by_uid = 7,
-		.by_name = (char *)"eve", .at = at, .until = until}};
+	op_fill(pause_op(op), .uid = -1, .pause = {.scope = scope, .key = (char *)"", .uid = -1, .by_uid = 7,
+		.by_name = (char *)"eve", .at = at, .until = until});
 	assert_true(apply_one(s, op));
 }
 
@@ -21,8 +30,8 @@ static void pause_job(struct store *s, int64_t job, usec_t at, usec_t until)
 {
 	AUTO(op) *op = op_new(OP_PAUSE, NULL, NULL);
 
-	op->pause = (struct op_pause){.uid = -1, .job = job, .pause = {.by_uid = 7, .by_name = (char *)"eve", .at = at,
-		.until = until}};
+	op_fill(pause_op(op), .uid = -1, .job = job, .pause = {.by_uid = 7, .by_name = (char *)"eve", .at = at,
+		.until = until});
 	assert_true(apply_one(s, op));
 }
 
@@ -30,17 +39,17 @@ static void resume(struct store *s, enum pause_scope scope, int64_t job, usec_t 
 {
 	AUTO(op) *op = op_new(OP_RESUME, NULL, NULL);
 
-	op->resume = (struct op_resume){.uid = -1, .job = job, .scope = scope, .key = "", .of_uid = -1, .now = now};
+	op_fill(resume_op(op), .uid = -1, .job = job, .scope = scope, .key = "", .of_uid = -1, .now = now);
 	assert_true(apply_one(s, op));
-	assert_true(op->resume.found);
+	assert_true(resume_op(op)->found);
 }
 
 static bool resume_until(struct store *s, enum pause_scope scope, int64_t job, usec_t now, usec_t until)
 {
 	AUTO(op) *op = op_new(OP_RESUME, NULL, NULL);
 
-	op->resume = (struct op_resume){.uid = -1, .job = job, .scope = scope, .key = "", .of_uid = -1, .now = now,
-		.until = until, .by_uid = 7, .by_name = "eve", .reason = "night"};
+	op_fill(resume_op(op), .uid = -1, .job = job, .scope = scope, .key = "", .of_uid = -1, .now = now,
+		.until = until, .by_uid = 7, .by_name = "eve", .reason = "night");
 	return apply_one(s, op);
 }
 
@@ -48,7 +57,7 @@ static void end_pauses(struct store *s, usec_t now)
 {
 	AUTO(op) *op = op_new(OP_PAUSES_END, NULL, NULL);
 
-	op->pauses_end.now = now;
+	pause_times_op(op)->now = now;
 	assert_true(apply_one(s, op));
 }
 
@@ -56,9 +65,9 @@ static size_t expire(struct store *s, usec_t now)
 {
 	AUTO(op) *op = op_new(OP_EXPIRE, NULL, NULL);
 
-	op->expire.now = now;
+	expired_runs_op(op)->now = now;
 	assert_true(apply_one(s, op));
-	return op->expire.expired.n;
+	return expired_runs_op(op)->expired.n;
 }
 
 static void past_pauses_are(void **state, const char *n)
@@ -104,7 +113,7 @@ static void runs_planned_before_an_outage_are_caught_up_too(void **state)
 	AUTO(op) *late = op_new(OP_LATE, NULL, NULL);
 
 	add_slots(s, &(struct slots){.n = 4, .policy = skips, .next = T0 + HOUR});
-	late->late = (struct op_late){.since = T0 - 1, .now = T0 + USEC_MIN, .fn = one_missed_the_rest_caught_up};
+	op_fill(late_runs_op(late), .since = T0 - 1, .now = T0 + USEC_MIN, .fn = one_missed_the_rest_caught_up);
 	assert_true(apply_one(s, late));
 	claim_is(state, 9, T0 + USEC_MIN, "2");
 	states_are(state, "skipped:missed claimed held held");
@@ -151,13 +160,13 @@ static void a_resumed_pause_decides_about_slots_planned_after_it(void **state)
 	pause_job(s, job, T0 + 7 * USEC_SEC, 0); /* two pauses in a row */
 	resume(s, PAUSE_JOB, job, T0 + 8 * USEC_SEC);
 	past_pauses_are(state, "2");
-	plan->plan.now = T0 + 9 * USEC_SEC;
+	plan_op(plan)->now = T0 + 9 * USEC_SEC;
 	assert_true(apply_one(s, plan));
 	{
 		AUTO(op) *claim = op_claim(99, T0 + 9 * USEC_SEC);
 
 		assert_true(apply_one(s, claim));
-		assert_int_equal(claim->claim.claimed.n, 10 + 9 - 4); /* of the other job all nine */
+		assert_int_equal(claim_op(claim)->claimed.n, 10 + 9 - 4); /* of the other job all nine */
 	}
 	rows = ask(state, "SELECT count(*) FROM runs WHERE reason = 'paused' AND job = 1");
 	assert_non_null(strstr(rows, "4")); /* seconds 2, 3, 4 and 7 */
@@ -178,12 +187,12 @@ static void a_pause_of_a_job_that_begins_again_is_decided_by_the_slot(void **sta
 
 	pause_job(s, job, T0 - 10 * USEC_SEC, 0);
 	assert_true(resume_until(s, PAUSE_JOB, job, T0 - 5 * USEC_SEC, T0 + 5 * USEC_SEC));
-	plan->plan.now = T0;
+	plan_op(plan)->now = T0;
 	assert_true(apply_one(s, plan));
 	assert_true(apply_one(s, before));
-	assert_int_equal(before->claim.claimed.n, 5);
+	assert_int_equal(claim_op(before)->claimed.n, 5);
 	assert_true(apply_one(s, claim)); /* the job is not in state paused yet */
-	assert_int_equal(claim->claim.claimed.n, 0);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
 	rows = ask(state, "SELECT count(*) FROM runs WHERE reason = 'paused' AND ended_at <> 0");
 	assert_non_null(strstr(rows, "5"));
 	assert_counts_true(s);

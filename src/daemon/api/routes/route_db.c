@@ -11,8 +11,10 @@
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
 #include "daemon/retention/retention.h"
+#include "store/ops/event_op.h"
 #include "store/ops/op.h"
 #include "store/read/check.h"
+#include "store/read/prune_candidates.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include <errno.h>
@@ -30,8 +32,8 @@ static void audit_note(struct request *r, const char *detail)
 {
 	struct op *op = op_new(OP_EVENT, NULL, NULL);
 
-	op->event.now = request_now(r);
-	snprintf(op->event.detail, sizeof(op->event.detail), "%s", detail);
+	event_op(op)->now = request_now(r);
+	snprintf(event_op(op)->detail, sizeof(event_op(op)->detail), "%s", detail);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

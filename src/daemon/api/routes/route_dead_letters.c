@@ -9,6 +9,7 @@
 #include "daemon/api/store_read.h"
 #include "daemon/loop/run_watch.h"
 #include "store/ops/op.h"
+#include "store/ops/run/dead_letters.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static void answer_dead(struct request *r, const struct op_dead *d)
 static void on_dead_changed(struct op *op, void *arg)
 {
 	struct dead_ctx *o = arg;
-	const struct op_dead *d = &op->dead;
+	const struct op_dead *d = dead_letters_op(op);
 	struct request *r = request_ticket_redeem(o->ticket);
 
 	for (size_t i = 0; op->ok && i < d->runs.n; i++)
@@ -64,9 +65,9 @@ static void submit_dead(struct request *r, const struct op_dead *d)
 
 	*o = (struct dead_ctx){
 		.ticket = request_ticket(r, true), .run_watch_set = r->context->run_watch_set};
-	op->dead = *d;
-	op->dead.uid = request_scope(r);
-	op->dead.now = request_now(r);
+	op_copy(dead_letters_op(op), *d);
+	dead_letters_op(op)->uid = request_scope(r);
+	dead_letters_op(op)->now = request_now(r);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

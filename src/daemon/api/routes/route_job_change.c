@@ -11,7 +11,9 @@
 #include "daemon/api/submit/job_change.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/spawner_link.h"
+#include "store/ops/job/job_changes.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
@@ -228,8 +230,8 @@ static void on_job_changed(struct op *op, void *arg)
 	bool again = !op->ok && op->err.kind == ERR_CONFLICT && !op->err.field[0] && !o->expect &&
 		     ++o->tries < TRIES;
 
-	if (op->ok && op->change.unplanned > 0)
-		run_watch_notify(o->run_watch_set, op->change.id, 0, RUN_CANCELLED);
+	if (op->ok && job_change_op(op)->unplanned > 0)
+		run_watch_notify(o->run_watch_set, job_change_op(op)->id, 0, RUN_CANCELLED);
 	if (r && op->ok)
 		start_change_read(r, STEAL(o), read_changed_job, NULL);
 	else if (r && again)
@@ -252,7 +254,7 @@ static void submit_change(struct request *r, struct store_read *q)
 	}
 	c->change_ctx = NULL;
 	op = op_new(OP_JOB_CHANGE, on_job_changed, o);
-	op->change = o->a.change;
+	op_copy(job_change_op(op), o->a.change);
 	o->run_watch_set = r->context->run_watch_set;
 	o->ticket = request_ticket(r, true);
 	request_act(r, op);

@@ -11,6 +11,7 @@
 #include "daemon/api/store_read.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/schedule/dispatcher.h"
+#include "store/ops/job/job_cancel.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 #include "wire/json_read.h"
@@ -200,7 +201,7 @@ struct job_cancel_ctx {
 
 static void tell_cancelled(const struct op *op, const struct job_cancel_ctx *o)
 {
-	const struct op_job_cancel *c = &op->job_cancel;
+	const struct op_job_cancel *c = job_cancel_op(op);
 
 	/* also for runs that were planned ahead and have been deleted */
 	run_watch_notify(o->run_watch_set, c->id, 0, RUN_CANCELLED);
@@ -211,7 +212,7 @@ static void tell_cancelled(const struct op *op, const struct job_cancel_ctx *o)
 static void on_job_cancelled(struct op *op, void *arg)
 {
 	struct job_cancel_ctx *o = arg;
-	const struct op_job_cancel *c = &op->job_cancel;
+	const struct op_job_cancel *c = job_cancel_op(op);
 	struct request *r = request_ticket_redeem(o->ticket);
 	struct job_query *jq;
 	char ref[32];
@@ -246,10 +247,10 @@ static void submit_cancel(struct request *r, int64_t id)
 	*o = (struct job_cancel_ctx){.ticket = request_ticket(r, true),
 		.dispatcher = r->context->dispatcher,
 		.run_watch_set = r->context->run_watch_set};
-	op->job_cancel = (struct op_job_cancel){.uid = request_scope(r),
+	op_fill(job_cancel_op(op), .uid = request_scope(r),
 		.id = id,
 		.running = r->data != NULL,
-		.now = request_now(r)};
+		.now = request_now(r));
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

@@ -12,7 +12,9 @@
 #include "daemon/api/store_read.h"
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/dispatcher.h"
+#include "store/ops/limits.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include <stdio.h>
@@ -211,11 +213,11 @@ static void answer_limit_changed(struct request *r, struct limit_ctx *c, const s
 		return;
 	}
 	lq = xcalloc(1, sizeof(*lq));
-	lq->scope = op->limit.scope;
+	lq->scope = limit_op(op)->scope;
 	lq->counts = request_sees_all(r);
 	lq->ref = xstrdup(c->ref);
 	lq->key = STEAL(c->key);
-	lq->status = op->limit.created ? 201 : 200;
+	lq->status = limit_op(op)->created ? 201 : 200;
 	lq->q.run = read_limits_shown;
 	lq->q.then = answer_limits;
 	lq->q.free = free_limit_query;
@@ -243,8 +245,8 @@ static void submit_limit(struct request *r, struct op *op /* moved */, const cha
 	*c = (struct limit_ctx){
 		.key = xstrdup(key), .ref = xstrdup(ref), .dispatcher = r->context->dispatcher};
 	c->ticket = request_ticket(r, true);
-	op->limit.key = c->key;
-	op->limit.now = request_now(r);
+	limit_op(op)->key = c->key;
+	limit_op(op)->now = request_now(r);
 	request_act(r, op);
 	op->on_done = on_limit_changed;
 	op->arg = c;
@@ -268,7 +270,7 @@ static void start_limit_change(struct request *r, enum limit_scope scope, struct
 {
 	struct limit_query *lq;
 
-	op->limit.scope = scope;
+	limit_op(op)->scope = scope;
 	if (scope == LIMIT_QUEUE) {
 		submit_limit(r, op, r->params[0], r->params[0]);
 		return;
@@ -346,13 +348,13 @@ static void start_limit_put(struct request *r, enum limit_scope scope)
 	struct err e = {};
 
 	if ((scope == LIMIT_QUEUE && !job_name_check(r->params[0], &e)) ||
-		!read_limit_body(r, scope, &op->limit, &e)) {
+		!read_limit_body(r, scope, limit_op(op), &e)) {
 		op_free(op);
 		request_answer_err(r, &e);
 		return;
 	}
 	if (wanted_new && wanted_new->given)
-		op->limit.be = wanted_new->number ? LIMIT_BE_NEW : LIMIT_BE_THERE;
+		limit_op(op)->be = wanted_new->number ? LIMIT_BE_NEW : LIMIT_BE_THERE;
 	start_limit_change(r, scope, op);
 }
 

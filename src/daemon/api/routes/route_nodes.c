@@ -7,7 +7,9 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
+#include "store/ops/node/node_commands.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "wire/json_value.h"
 #include <string.h>
 
@@ -118,8 +120,8 @@ static void on_node_command_done(struct op *op, void *arg)
 	else if (r)
 		request_answer_json(r, 200,
 			json_pack("{s:o, s:b, s:I}", "name", json_value_text(o->name), "changed",
-				op->node_command.changed, "others",
-				(json_int_t)op->node_command.others));
+				node_command_op(op)->changed, "others",
+				(json_int_t)node_command_op(op)->others));
 	op_free(op);
 	free(o->name);
 	free(o);
@@ -132,7 +134,7 @@ static void submit_node_command(struct request *r, enum node_command order)
 
 	*o = (struct node_command_ctx){
 		.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
-	op->node_command =
+	*node_command_op(op) =
 		(struct op_node_command){.name = o->name, .order = order, .now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

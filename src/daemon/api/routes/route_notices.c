@@ -10,7 +10,9 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
+#include "store/ops/notices.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "wire/json_value.h"
 #include <string.h>
 
@@ -113,7 +115,7 @@ void route_notice_list(struct request *r)
 static void on_test_notices_added(struct op *op, void *arg)
 {
 	struct request *r = request_ticket_redeem(arg);
-	const struct notice_list *added = &op->notice_add.added;
+	const struct notice_list *added = &notice_add_op(op)->added;
 	json_t *all;
 
 	if (r && !op->ok) {
@@ -155,10 +157,10 @@ static void on_tested_job_found(struct request *r, struct store_read *q)
 {
 	struct op *op = op_new(OP_NOTICE_ADD, on_test_notices_added, request_ticket(r, true));
 
-	op->notice_add = (struct op_notice_add){.uid = request_scope(r),
+	op_fill(notice_add_op(op), .uid = request_scope(r),
 		.job = ((struct test_query *)q)->job,
 		.kind = NOTICE_KIND_TEST,
-		.now = request_now(r)};
+		.now = request_now(r));
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

@@ -14,7 +14,11 @@
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/planner.h"
 #include "daemon/schedule/schedule_cache.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
 #include "store/ops/op.h"
+#include "store/pause_rows.h"
+#include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
@@ -240,11 +244,11 @@ static void free_outcome(struct store_read *q)
 static void answer_job(struct request *r, const struct op *op)
 {
 	struct outcome *o = xcalloc(1, sizeof(*o));
-	const struct run_list *open = op->kind == OP_PAUSE ? &op->pause.open : NULL;
+	const struct run_list *open = op->kind == OP_PAUSE ? &pause_op(op)->open : NULL;
 
-	o->job = op->kind == OP_PAUSE ? op->pause.job : op->resume.job;
-	o->was_paused = op->kind == OP_PAUSE ? op->pause.was == JOB_PAUSED : op->resume.found;
-	o->released = op->kind == OP_PAUSE ? 0 : op->resume.released;
+	o->job = op->kind == OP_PAUSE ? pause_op(op)->job : resume_op(op)->job;
+	o->was_paused = op->kind == OP_PAUSE ? pause_op(op)->was == JOB_PAUSED : resume_op(op)->found;
+	o->released = op->kind == OP_PAUSE ? 0 : resume_op(op)->released;
 	buf_char(&o->running, '[');
 	for (size_t i = 0; open && i < open->n; i++) {
 		buf_str(&o->running, i ? "," : "");
@@ -270,8 +274,8 @@ static void on_pause_done(struct op *op, void *arg)
 		answer_job(r, op);
 	else if (r && w->ends)
 		request_answer_json(r, 200,
-			json_pack("{s:b, s:I}", "was_paused", op->resume.found, "released",
-				(json_int_t)op->resume.released));
+			json_pack("{s:b, s:I}", "was_paused", resume_op(op)->found, "released",
+				(json_int_t)resume_op(op)->released));
 	else if (r)
 		request_answer_json(r, 200, row_json_pause(&w->pause));
 	op_free(op);
@@ -290,7 +294,7 @@ static void submit_pause(struct request *r, struct store_read *q)
 	w->pause.by_name = who ? xstrdup(who) : xprintf("uid %u", r->who.uid);
 	w->pause.at = request_now(r);
 	if (w->ends)
-		op->resume = (struct op_resume){.uid = w->scope,
+		op_fill(resume_op(op), .uid = w->scope,
 			.job = w->job,
 			.scope = w->pause.scope,
 			.key = w->pause.key,
@@ -302,10 +306,10 @@ static void submit_pause(struct request *r, struct store_read *q)
 			.by_name = w->pause.by_name,
 			.fn = schedule_cache_plan,
 			.fn_arg = planner_schedule_cache(r->context->planner),
-			.limit = client_user_jobs_limit(r)};
+			.limit = client_user_jobs_limit(r));
 	else
-		op->pause = (struct op_pause){.uid = w->scope, .job = w->job, .pause = w->pause,
-			.limit = w->scope < 0 ? 0 : PAUSES_MAX};
+		op_fill(pause_op(op), .uid = w->scope, .job = w->job, .pause = w->pause,
+			.limit = w->scope < 0 ? 0 : PAUSES_MAX);
 	w->run_watch_set = r->context->run_watch_set;
 	w->ticket = request_ticket(r, true);
 	request_act(r, op);

@@ -12,6 +12,8 @@
 #include "daemon/loop/run_watch.h"
 #include "daemon/schedule/dispatcher.h"
 #include "store/ops/op.h"
+#include "store/ops/run/run_cancel.h"
+#include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
 #include <string.h>
@@ -194,7 +196,7 @@ struct run_cancel_ctx {
 static void on_run_cancelled(struct op *op, void *arg)
 {
 	struct run_cancel_ctx *o = arg;
-	const struct op_run_cancel *c = &op->run_cancel;
+	const struct op_run_cancel *c = run_cancel_op(op);
 	struct request *r = request_ticket_redeem(o->ticket);
 
 	if (op->ok && !c->was_final) {
@@ -224,7 +226,7 @@ void route_run_cancel(struct request *r)
 	*o = (struct run_cancel_ctx){.ticket = request_ticket(r, true),
 		.dispatcher = r->context->dispatcher,
 		.run_watch_set = r->context->run_watch_set};
-	op->run_cancel =
+	*run_cancel_op(op) =
 		(struct op_run_cancel){.uid = request_scope(r), .id = id, .now = request_now(r)};
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

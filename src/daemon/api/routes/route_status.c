@@ -16,6 +16,7 @@
 #include "daemon/schedule/concurrency.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/planner.h"
+#include "store/pause_rows.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

@@ -17,6 +17,9 @@
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/concurrency.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
 #include <inttypes.h>
@@ -188,14 +191,14 @@ static void on_jobs_added(struct op *op, void *arg)
 
 	if (r && !op->ok) {
 		if (op->kind == OP_JOB_BULK)
-			submission_error_field(&op->err, op->bulk.failed);
+			submission_error_field(&op->err, job_bulk_op(op)->failed);
 		request_answer_err(r, &op->err);
 	} else if (r && op->kind == OP_JOB_BULK) {
-		answer_bulk(r, &op->bulk);
-	} else if (r && op->add.existed) {
-		answer_existing(r, &op->add);
+		answer_bulk(r, job_bulk_op(op));
+	} else if (r && job_add_op(op)->job.existed) {
+		answer_existing(r, &job_add_op(op)->job);
 	} else if (r) {
-		answer_new(r, &op->add, &o->s);
+		answer_new(r, &job_add_op(op)->job, &o->s);
 	}
 	op_free(op);
 	submit_ctx_free(o);
@@ -207,11 +210,11 @@ static void submit_jobs(struct request *r, struct submit_ctx *o)
 
 	submission_set_owner(&o->s);
 	if (o->s.bulk) {
-		op->bulk.v = STEAL(o->s.jobs);
-		op->bulk.n = o->s.n;
+		job_bulk_op(op)->v = STEAL(o->s.jobs);
+		job_bulk_op(op)->n = o->s.n;
 		client_user_charge(r, o->s.n - 1);
 	} else {
-		op->add = o->s.jobs[0];
+		job_add_op(op)->job = o->s.jobs[0];
 	}
 	o->ticket = request_ticket(r, true);
 	request_act(r, op);

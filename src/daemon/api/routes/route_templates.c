@@ -14,6 +14,7 @@
 #include "daemon/loop/user_lookup.h"
 #include "daemon/loop/warrants.h"
 #include "daemon/schedule/dispatcher.h"
+#include "store/ops/job/templates.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 #include "wire/json_read.h"
@@ -163,9 +164,9 @@ static void on_stored(struct op *op, void *arg)
 		request_answer_err(r, &op->err);
 	else if (r)
 		request_answer_json(r,
-			op->kind == OP_TEMPLATE_PUT && op->template.revision == 1 ? 201 : 200,
+			op->kind == OP_TEMPLATE_PUT && template_op(op)->revision == 1 ? 201 : 200,
 			json_pack("{s:o, s:I}", "name", json_value_text(t->name), "revision",
-				(json_int_t)op->template.revision));
+				(json_int_t)template_op(op)->revision));
 	op_free(op);
 	template_query_free(t);
 }
@@ -182,13 +183,13 @@ static void submit_template(struct request *r, struct store_read *q)
 		.params = STEAL(from->params),
 		.spec = STEAL(from->spec)};
 	op = op_new(t->spec ? OP_TEMPLATE_PUT : OP_TEMPLATE_REMOVE, on_stored, t);
-	op->template = (struct op_template){.uid = t->uid,
+	op_fill(template_op(op), .uid = t->uid,
 		.owner = t->owner,
 		.name = t->name,
 		.params = t->params,
 		.spec = t->spec,
 		.now = t->now,
-		.bytes_limit = client_user_store_limit(r)};
+		.bytes_limit = client_user_store_limit(r));
 	t->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

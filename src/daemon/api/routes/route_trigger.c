@@ -13,6 +13,7 @@
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/warrants.h"
 #include "store/ops/op.h"
+#include "store/ops/run/triggers.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include "wire/params_json.h"
@@ -105,7 +106,7 @@ static void on_triggered(struct op *op, void *arg)
 	struct request *r = request_ticket_redeem(o->ticket);
 
 	if (r && op->ok)
-		request_answer_json(r, 201, row_json_run(op->trigger.run));
+		request_answer_json(r, 201, row_json_run(trigger_op(op)->run));
 	else if (r)
 		request_answer_err(r, &op->err);
 	op_free(op);
@@ -117,8 +118,8 @@ static void submit_trigger(struct request *r, struct store_read *q)
 	struct trigger_ctx *o = STEAL(((struct trigger_query *)q)->trigger_ctx);
 	struct op *op = op_new(OP_TRIGGER, on_triggered, o);
 
-	op->trigger = o->trigger;
-	op->trigger.now = request_now(r);
+	op_copy(trigger_op(op), o->trigger);
+	trigger_op(op)->now = request_now(r);
 	o->ticket = request_ticket(r, true);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);

@@ -5,7 +5,7 @@
 #include "core/job/job.h"
 #include "core/job/warrant.h"
 #include "daemon/api/submit/forecast.h"
-#include "store/ops/op.h"
+#include "store/ops/job/job_changes.h"
 #include <jansson.h>
 #include <stdbool.h>
 

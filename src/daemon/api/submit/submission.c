@@ -10,6 +10,7 @@
 #include "core/time/slots.h"
 #include "core/time/zone_cache.h"
 #include "daemon/loop/warrants.h"
+#include "store/ops/job/jobs.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include "wire/spec_json.h"

@@ -8,7 +8,7 @@
 #include "core/job/job.h"
 #include "core/job/warrant.h"
 #include "daemon/api/submit/forecast.h"
-#include "store/ops/op.h"
+#include "store/ops/job/jobs.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job gets another definition: its slots to come, its waiting runs and its history follow. */
+#include "store/ops/job/job_changes.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
 #include "core/job/owner.h"
+#include "core/job/run.h"
 #include "core/time/slots.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/job/job_rows.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/limits.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/ops/owners.h"
+#include "store/ops/run/runs.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <string.h>
 
 /* The job as it was found, locked. */
@@ -403,7 +422,7 @@ bool job_change_apply(struct store *s, struct op *const *ops, size_t n, struct e
 	for (size_t i = 0; i < n; i++) {
 		struct err why = {};
 
-		if (!job_change(s, &ops[i]->change, &ops[i]->act.by, &why, e))
+		if (!job_change(s, job_change_op(ops[i]), &ops[i]->act.by, &why, e))
 			return false;
 		if (why.kind) {
 			ops[i]->ok = false;
@@ -411,4 +430,12 @@ bool job_change_apply(struct store *s, struct op *const *ops, size_t n, struct e
 		}
 	}
 	return true;
+}
+
+void job_change_reset(struct op *op)
+{
+	struct op_job_change *c = job_change_op(op);
+
+	c->revision = c->unplanned = c->run = 0;
+	c->was = c->state = JOB_ACTIVE;
 }

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which jobs may come in: keys that are known, names that are taken, limits of owners, queues that nobody made. */
-#include "base/text.h"
-#include "core/job/pause.h"
 #include "store/ops/job/job_checks.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/pause.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/limits.h"
+#include "store/ops/owner_quota.h"
+#include "store/ops/owners.h"
+#include "store/ops/run/slot_density.h"
+#include "store/set.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <stdio.h>
 #include <string.h>
+
+#define KEY_KEPT USEC_DAY /* the key of a removed job refers to that job for at least this long */
 
 static bool conflict_set(struct adding *a, const char *field)
 {
@@ -86,17 +98,6 @@ bool job_check_refuse_key(struct adding *a, int64_t id)
 	err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
 		"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
 	return conflict_set(a, "key");
-}
-
-bool owner_live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
-
-	query_int(&q, COUNT_OWNER);
-	query_int(&q, uid);
-	*ret = query_row(&q) ? query_get_int(&q) : 0;
-	*ret += counter_pending(s, COUNT_OWNER, uid);
-	return !q.failed;
 }
 
 /* Refuses those beyond their owner's limit, counting the ones before them in this chunk. */

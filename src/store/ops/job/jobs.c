@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs come into the store: one by one in a group, or many together. Which may is in store_jobs_check.c. */
+#include "store/ops/job/jobs.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
 #include "core/job/owner.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/job/job_changes.h"
 #include "store/ops/job/job_checks.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/ops/run/runs.h"
+#include "store/ops/run/slot_density.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <string.h>
 
 #define CHUNK_JOBS 1000
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
 #define DENSITIES_MAX 8          /* slots of a chunk whose jobs are counted */
-
-bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
-{
-	AUTO_QUERY q = {};
-	size_t got = 0;
-
-	if (n == 0)
-		return true;
-	q = query_start(s->db, query, e);
-	query_int(&q, (int64_t)n);
-	while (query_row(&q) && got < n)
-		ids[got++] = query_get_int(&q);
-	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
-}
 
 int64_t job_content_digest(int64_t uid, const char *content)
 {
@@ -322,7 +322,7 @@ bool job_add_apply(struct store *s, struct op *const *ops, size_t n, struct err 
 	bool ok;
 
 	for (size_t i = 0; i < n; i++)
-		a[i] = (struct adding){.j = &ops[i]->add, .by = &ops[i]->act.by};
+		a[i] = (struct adding){.j = &job_add_op(ops[i])->job, .by = &ops[i]->act.by};
 	ok = add_all(s, a, n, false, e);
 	for (size_t i = 0; ok && i < n; i++)
 		if (a[i].err.kind) {
@@ -336,15 +336,15 @@ bool job_add_apply(struct store *s, struct op *const *ops, size_t n, struct err 
 
 static void refuse_bulk(struct op *op, const struct adding *a)
 {
-	for (size_t i = op->bulk.n; i-- > 0;) {
+	for (size_t i = job_bulk_op(op)->n; i-- > 0;) {
 		if (a[i].err.kind) {
 			op->ok = false;
 			op->err = a[i].err;
-			op->bulk.failed = i;
+			job_bulk_op(op)->failed = i;
 		}
 	}
-	for (size_t i = 0; !op->ok && i < op->bulk.n; i++)
-		job_new_reset(&op->bulk.v[i]);
+	for (size_t i = 0; !op->ok && i < job_bulk_op(op)->n; i++)
+		job_new_reset(&job_bulk_op(op)->v[i]);
 }
 
 bool job_bulk_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
@@ -353,13 +353,13 @@ bool job_bulk_apply(struct store *s, struct op *const *ops, size_t n, struct err
 
 	for (size_t k = 0; k < n; k++) {
 		struct op *op = ops[k];
-		struct adding *a = xcalloc(op->bulk.n ? op->bulk.n : 1, sizeof(*a));
+		struct adding *a = xcalloc(job_bulk_op(op)->n ? job_bulk_op(op)->n : 1, sizeof(*a));
 		size_t mark = counters_mark(s), events = event_mark(s);
 		bool ok;
 
-		for (size_t i = 0; i < op->bulk.n; i++)
-			a[i] = (struct adding){.j = &op->bulk.v[i], .by = &op->act.by};
-		ok = db->savepoint(s->db, e) && add_all(s, a, op->bulk.n, true, e);
+		for (size_t i = 0; i < job_bulk_op(op)->n; i++)
+			a[i] = (struct adding){.j = &job_bulk_op(op)->v[i], .by = &op->act.by};
+		ok = db->savepoint(s->db, e) && add_all(s, a, job_bulk_op(op)->n, true, e);
 		if (ok)
 			refuse_bulk(op, a);
 		free(a);
@@ -371,4 +371,29 @@ bool job_bulk_apply(struct store *s, struct op *const *ops, size_t n, struct err
 			return false;
 	}
 	return true;
+}
+
+void job_new_reset(struct job_new *j)
+{
+	j->id = j->run = j->crowd = 0;
+	j->existed = j->replaced = false;
+}
+
+void job_add_reset(struct op *op)
+{
+	job_new_reset(&job_add_op(op)->job);
+}
+
+void job_bulk_reset(struct op *op)
+{
+	struct op_job_bulk *o = job_bulk_op(op);
+
+	for (size_t i = 0; i < o->n; i++)
+		job_new_reset(&o->v[i]);
+	o->failed = 0;
+}
+
+void job_bulk_free(struct op *op)
+{
+	free(job_bulk_op(op)->v);
 }

@@ -1,120 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs are paused: one by its owner or by an exit code, many by a scope. */
+#include "store/ops/job/pauses.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/pause.h"
+#include "core/job/run.h"
+#include "store/events.h"
+#include "store/ops/job/job_rows.h"
+#include "store/ops/op_private.h"
+#include "store/pause_rows.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <inttypes.h>
-
-/* ---- a job's row ---- */
-
-void job_row_done(struct job_row *j)
-{
-	free(j->owner);
-	free(j->name);
-	free(j->reason);
-	free(j->queue);
-	free(j->spec);
-	*j = (struct job_row){};
-}
-
-bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_CONTROL, e);
-
-	query_int(&q, id);
-	query_int(&q, uid);
-	if (!query_row(&q))
-		return !q.failed;
-	ret->id = id;
-	ret->uid = query_get_int(&q);
-	ret->owner = query_get_copy(&q);
-	ret->name = query_get_copy(&q);
-	ret->state = (enum job_state)query_get_int(&q);
-	ret->reason = query_get_copy(&q);
-	ret->queue = query_get_copy(&q);
-	ret->revision = query_get_int(&q);
-	ret->priority = query_get_int(&q);
-	ret->created_at = query_get_int(&q);
-	ret->spec = query_get_copy(&q);
-	ret->sound = (uint64_t)query_get_int(&q) == row_digest(ret->uid, ret->owner, ret->spec);
-	return true;
-}
-
-void job_row_words(const struct job_row *j, struct buf *out)
-{
-	buf_printf(out, "%" PRId64, j->id);
-	if (j->name)
-		buf_printf(out, " '%s'", j->name);
-}
-
-static bool is_live(enum job_state s)
-{
-	return s < JOB_FINISHED;
-}
-
-bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, const char *reason, usec_t now, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_STATE_SET, e);
-
-	query_int(&q, j->id);
-	query_int(&q, to);
-	query_text(&q, reason);
-	query_int(&q, now);
-	if (!query_finish(&q))
-		return false;
-	counter_move(s, COUNT_JOBS, j->state, to, j->queue);
-	if (is_live(j->state) != is_live(to))
-		counter_change(s, COUNT_OWNER, j->uid, "", is_live(to) ? 1 : -1);
-	j->state = to;
-	return true;
-}
-
-/* ---- what is planned, but not due ---- */
-
-static bool due_lock(struct store *s, int64_t job, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
-
-	query_int(&q, job);
-	return query_finish(&q);
-}
-
-bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_DUE_PUT, e);
-
-	query_int(&q, job);
-	query_int(&q, job_segment((uint64_t)job));
-	query_int(&q, slot);
-	return query_finish(&q);
-}
-
-static bool planned_runs_delete(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
-
-	*ret_first = USEC_NEVER;
-	query_int(&q, job);
-	query_int(&q, now);
-	while (query_row(&q)) {
-		usec_t slot = query_get_int(&q);
-		int64_t uid;
-
-		if (slot < *ret_first)
-			*ret_first = slot;
-		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
-		uid = query_get_int(&q);
-		owner_quota_add(s, uid, -query_get_int(&q));
-	}
-	return !q.failed;
-}
-
-bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
-{
-	usec_t first;
-
-	return due_lock(s, job, e) && planned_runs_delete(s, job, now, &first, e) &&
-	       (first == USEC_NEVER || job_row_put_due(s, job, first, e));
-}
 
 /* ---- one job ---- */
 
@@ -207,7 +107,7 @@ static bool refuse_pause(struct op *op, const struct job_row *j)
 
 static bool pause_job(struct store *s, struct op *op, struct err *e)
 {
-	struct op_pause *o = &op->pause;
+	struct op_pause *o = pause_op(op);
 	const struct job_pause p = {.job = o->job, .by_uid = o->pause.by_uid, .by_name = o->pause.by_name,
 		.reason = o->pause.reason, .now = o->pause.at, .until = o->pause.until};
 	AUTO_DONE(pause_order) imposed = {};
@@ -288,44 +188,6 @@ bool pause_deny_op(struct op *op, const struct job_row *j, const struct pause_or
 
 /* ---- a scope ---- */
 
-bool pause_rows_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_PAUSES_GET, e);
-
-	query_int(&q, uid);
-	while (query_row(&q)) {
-		enum pause_scope scope;
-		struct pause_order *p;
-
-		if (!pause_scope_parse(query_get_text(&q), &scope))
-			continue; /* of a newer daemon, and none of our business */
-		p = pause_list_add(ret);
-		p->scope = scope;
-		p->key = query_get_copy(&q);
-		p->uid = query_get_int(&q);
-		p->by_uid = query_get_int(&q);
-		p->by_name = query_get_copy(&q);
-		p->reason = query_get_copy(&q);
-		p->at = query_get_int(&q);
-		p->until = query_get_int(&q);
-		p->spared = query_get_copy(&q);
-		p->later = query_get_int(&q);
-	}
-	return !q.failed;
-}
-
-bool pause_rows_list(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
-{
-	AUTO_DONE(pause_list) found = {};
-	AUTO_TX tx = {};
-
-	if (!tx_begin(&tx, s, false, e) || !pause_rows_read(s, uid, &found, e) || !tx_commit(&tx, e))
-		return false;
-	*ret = found;
-	found = (struct pause_list){};
-	return true;
-}
-
 static bool count_pauses(struct store *s, int64_t uid, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSES_COUNT, e);
@@ -343,23 +205,6 @@ bool pause_keep_scope(struct store *s, enum pause_scope scope, const char *key, 
 	query_text(&q, key ? key : "");
 	query_int(&q, uid);
 	query_int(&q, now);
-	return query_finish(&q);
-}
-
-bool pause_row_write(struct store *s, const struct pause_order *p, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_PAUSE_PUT, e);
-
-	query_text(&q, pause_scope_name(p->scope));
-	query_text(&q, p->key ? p->key : "");
-	query_int(&q, p->uid);
-	query_int(&q, p->by_uid);
-	query_text(&q, p->by_name);
-	query_text(&q, p->reason);
-	query_int(&q, p->at);
-	query_int(&q, p->until);
-	query_text(&q, p->spared ? p->spared : "");
-	query_int(&q, p->later);
 	return query_finish(&q);
 }
 
@@ -394,7 +239,7 @@ bool pause_check_scope(struct store *s, struct op *op, int64_t uid, const struct
 
 static bool pause_scope(struct store *s, struct op *op, struct err *e)
 {
-	const struct op_pause *o = &op->pause;
+	const struct op_pause *o = pause_op(op);
 	int64_t there = 0;
 
 	if (!pause_check_scope(s, op, o->uid, &o->pause, e))
@@ -414,7 +259,16 @@ static bool pause_scope(struct store *s, struct op *op, struct err *e)
 bool pause_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!(ops[i]->pause.pause.scope == PAUSE_JOB ? pause_job : pause_scope)(s, ops[i], e))
+		if (!(pause_op(ops[i])->pause.scope == PAUSE_JOB ? pause_job : pause_scope)(s, ops[i], e))
 			return false;
 	return true;
+}
+
+void pause_reset(struct op *op)
+{
+	struct op_pause *p = pause_op(op);
+
+	free(STEAL(p->name));
+	p->was = JOB_ACTIVE;
+	run_list_done(&p->open);
 }

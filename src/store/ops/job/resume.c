@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pauses end by an order or at their end, which releases held runs. A pause may begin again at a given time. */
+#include "store/ops/job/resume.h"
+#include "base/err.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/pause.h"
+#include "core/job/run.h"
 #include "core/time/slots.h"
+#include "store/events.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/job/job_rows.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owners.h"
+#include "store/ops/run/plans.h"
+#include "store/pause_rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <inttypes.h>
-
-#define PAUSE_ENDED "its time is over"
-#define STEP 500 /* paused jobs whose time is over, in one transaction; the rest follows at once */
 
 /* ---- held runs ---- */
 
@@ -20,7 +32,7 @@ static bool count_rows(struct query *q, size_t *ret)
 	return !q->failed;
 }
 
-static bool resume_release_jobs(struct store *s, const char *ids, size_t *ret, struct err *e)
+bool resume_release_jobs(struct store *s, const char *ids, size_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD_JOBS, e);
 
@@ -30,7 +42,7 @@ static bool resume_release_jobs(struct store *s, const char *ids, size_t *ret, s
 }
 
 /* Those that something else still covers are held again when their turn comes. */
-static bool resume_release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
+bool resume_release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
 	struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNHOLD, e);
@@ -64,7 +76,7 @@ static bool refuse_suspended(struct op *op, const struct job_row *j, const char 
 /* The slots since its last one are found again by the planner, and become what the job's catch-up says. */
 static bool restore_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
-	const struct op_resume *r = &op->resume;
+	const struct op_resume *r = resume_op(op);
 	struct planned planned = {};
 	struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
 		.created_at = j->created_at};
@@ -88,7 +100,7 @@ static bool restore_due(struct store *s, struct op *op, struct job_row *j, struc
 /* A live job of the same owner may have the name by now, and the owner may have as many jobs as allowed. */
 static bool check_revival(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
-	const struct op_resume *r = &op->resume;
+	const struct op_resume *r = resume_op(op);
 	int64_t other, live = 0;
 
 	if (!job_row_name_taken(s, j, &other, e) || (r->limit && !owner_live_jobs(s, j->uid, &live, e)))
@@ -110,7 +122,7 @@ static bool check_revival(struct store *s, struct op *op, const struct job_row *
  */
 static bool revive_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
-	const struct op_resume *r = &op->resume;
+	const struct op_resume *r = resume_op(op);
 	/* The schedule 'now' seems to have a slot up to the first full second after the job was added. */
 	usec_t from = r->now < j->created_at + USEC_SEC ? j->created_at + USEC_SEC : r->now;
 	struct planned planned = {.steps = 1};
@@ -156,7 +168,7 @@ static char *resume_detail(const struct op_resume *r)
 /* 'pause': the one that ends, or that was to begin later. */
 static bool resume_held(struct store *s, struct op *op, struct job_row *j, const struct pause_order *pause, struct err *e)
 {
-	struct op_resume *r = &op->resume;
+	struct op_resume *r = resume_op(op);
 	AUTO_TEXT detail = resume_detail(r);
 	AUTO_SET job = {};
 
@@ -187,7 +199,7 @@ static bool refuse_until(struct op *op, const struct job_row *j)
 
 static bool resume_job(struct store *s, struct op *op, struct err *e)
 {
-	struct op_resume *r = &op->resume;
+	struct op_resume *r = resume_op(op);
 	AUTO_DONE(pause_order) imposed = {};
 	AUTO_DONE(pause_order) pause = {};
 	AUTO_DONE(job_row) j = {};
@@ -238,7 +250,7 @@ static bool drop_pause(struct store *s, const struct op_resume *r, bool *ret, st
 /* The pause of this scope begins again at 'until', with its old reason unless a new one is given. */
 static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e)
 {
-	const struct op_resume *r = &op->resume;
+	const struct op_resume *r = resume_op(op);
 	AUTO_DONE(pause_list) all = {};
 
 	*ret = false;
@@ -264,7 +276,7 @@ static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e
 
 static bool resume_scope(struct store *s, struct op *op, struct err *e)
 {
-	struct op_resume *r = &op->resume;
+	struct op_resume *r = resume_op(op);
 	const struct pause_order p = {.scope = r->scope, .key = (char *)r->key, .uid = r->of_uid};
 	AUTO_TEXT detail = resume_detail(r);
 
@@ -284,181 +296,17 @@ static bool resume_scope(struct store *s, struct op *op, struct err *e)
 bool resume_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!(ops[i]->resume.scope == PAUSE_JOB ? resume_job : resume_scope)(s, ops[i], e))
+		if (!(resume_op(ops[i])->scope == PAUSE_JOB ? resume_job : resume_scope)(s, ops[i], e))
 			return false;
 	return true;
 }
 
-/* ---- by themselves ---- */
-
-static bool keep_over(struct store *s, usec_t now, struct err *e)
+void resume_reset(struct op *op)
 {
-	AUTO_QUERY q = query_start(s->db, Q_PAUSES_KEEP_OVER, e);
+	struct op_resume *r = resume_op(op);
 
-	query_int(&q, now);
-	return query_finish(&q);
-}
-
-static bool scopes_over(struct store *s, usec_t now, struct pause_list *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_PAUSES_OVER, e);
-
-	query_int(&q, now);
-	while (query_row(&q)) {
-		enum pause_scope scope;
-		struct pause_order *p;
-
-		if (!pause_scope_parse(query_get_text(&q), &scope))
-			continue;
-		p = pause_list_add(ret);
-		p->scope = scope;
-		p->key = query_get_copy(&q);
-		p->uid = query_get_int(&q);
-		p->by_name = query_get_copy(&q);
-	}
-	return !q.failed;
-}
-
-static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
-{
-	AUTO_DONE(pause_list) over = {};
-
-	if (!keep_over(s, o->now, e) || !scopes_over(s, o->now, &over, e))
-		return false;
-	for (size_t i = 0; i < over.n; i++) {
-		const struct pause_order *p = &over.v[i];
-
-		pause_event(s, NULL, p->scope == PAUSE_FREEZE ? EVENT_THAW : EVENT_RESUME, p, o->now, PAUSE_ENDED);
-		if (!resume_release_scope(s, p->scope, p->key, p->uid, &o->released, e))
-			return false;
-	}
-	o->scopes = over.n;
-	return true;
-}
-
-/* Rows of an array, held in order, before what is known of them is looked at. */
-static bool ids_read(struct query *q, struct set *ret)
-{
-	while (query_row(q))
-		set_id(ret, query_get_int(q));
-	return !q->failed;
-}
-
-static bool jobs_over(struct store *s, usec_t now, struct set *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_OVER, e);
-
-	query_int(&q, now);
-	query_int(&q, STEP);
-	return ids_read(&q, ret);
-}
-
-static bool lock_jobs(struct store *s, const char *ids, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOBS_LOCK, e);
-
-	query_text(&q, ids);
-	return query_finish(&q);
-}
-
-static bool unpause(struct store *s, const char *ids, usec_t now, struct set *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOBS_UNPAUSE, e);
-
-	query_text(&q, ids);
-	query_int(&q, now);
-	while (query_row(&q)) {
-		struct event_new ev = {.at = now, .what = EVENT_JOB_RESUME, .detail = PAUSE_ENDED};
-
-		set_id(ret, ev.job = query_get_int(&q));
-		counter_move(s, COUNT_JOBS, JOB_PAUSED, JOB_ACTIVE, query_get_text(&q));
-		ev.owner = query_get_int(&q);
-		ev.object = query_get_text(&q);
-		event_add(s, &ev);
-	}
-	return !q.failed;
-}
-
-static bool forget_pauses(struct store *s, const char *ids, usec_t now, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_END, e);
-
-	query_text(&q, ids);
-	query_int(&q, now);
-	return query_finish(&q);
-}
-
-static bool end_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
-{
-	AUTO_SET over = {};
-	AUTO_SET ended = {};
-
-	if (!jobs_over(s, o->now, &over, e))
-		return false;
-	if (over.n == 0)
-		return true;
-	if (!lock_jobs(s, set_json(&over), e) || !unpause(s, set_json(&over), o->now, &ended, e) ||
-	    !pause_keep_jobs(s, set_json(&over), o->now, e) || !forget_pauses(s, set_json(&over), o->now, e))
-		return false;
-	o->jobs = ended.n;
-	return ended.n == 0 || (resume_release_jobs(s, set_json(&ended), &o->released, e) &&
-		job_finish_idle(s, set_json(&ended), o->now, NULL, e));
-}
-
-/* ---- beginnings ---- */
-
-static bool jobs_due(struct store *s, usec_t now, struct set *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSES_DUE, e);
-
-	query_int(&q, now);
-	query_int(&q, STEP);
-	return ids_read(&q, ret);
-}
-
-static bool pause_due(struct store *s, const char *ids, struct op_pauses_end *o, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOBS_PAUSE_DUE, e);
-
-	query_text(&q, ids);
-	query_int(&q, o->now);
-	while (query_row(&q)) {
-		struct event_new ev = {.at = o->now, .what = EVENT_JOB_PAUSE};
-
-		ev.job = query_get_int(&q);
-		counter_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_PAUSED, query_get_text(&q));
-		ev.owner = query_get_int(&q);
-		ev.object = query_get_text(&q);
-		ev.detail = query_get_text(&q);
-		event_add(s, &ev);
-		o->begun++;
-	}
-	return !q.failed;
-}
-
-/* The claim decides by the slot and needs no state for that; the state is for lists and for those who look at the job. */
-static bool begin_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
-{
-	AUTO_SET due = {};
-	AUTO_QUERY q = {};
-
-	if (!jobs_due(s, o->now, &due, e))
-		return false;
-	if (due.n == 0)
-		return true;
-	if (!lock_jobs(s, set_json(&due), e) || !pause_due(s, set_json(&due), o, e))
-		return false;
-	q = query_start(s->db, Q_JOB_PAUSES_BEGIN, e);
-	query_text(&q, set_json(&due));
-	query_int(&q, o->now);
-	return query_finish(&q);
-}
-
-bool pause_times_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!end_scopes(s, &ops[i]->pauses_end, e) || !end_jobs(s, &ops[i]->pauses_end, e) ||
-		    !begin_jobs(s, &ops[i]->pauses_end, e))
-			return false;
-	return true;
+	free(STEAL(r->name));
+	r->was = JOB_ACTIVE;
+	r->found = false;
+	r->released = 0;
 }

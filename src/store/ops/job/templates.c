@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Templates: made, replaced, removed and read. */
+#include "store/ops/job/templates.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "store/events.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/read/page.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 #include <string.h>
 
 void template_done(struct template *t)
@@ -69,7 +77,7 @@ static bool template_row_get(struct store *s, int64_t uid, const char *name, str
 static bool template_put(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(template) known = {};
-	struct op_template *t = &op->template;
+	struct op_template *t = template_op(op);
 	int64_t n, more = template_bytes(t->params, t->spec);
 	struct err why = {};
 
@@ -83,23 +91,23 @@ static bool template_put(struct store *s, struct op *op, struct err *e)
 		return op_refuse(op, why.kind, "%s", why.msg);
 	if (!known.name && n >= TEMPLATES_MAX)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %lld templates, more are not allowed; remove some with "
-			"'jobctl template rm'", op->template.owner, (long long)n);
+			"'jobctl template rm'", template_op(op)->owner, (long long)n);
 	owner_quota_add(s, t->uid, more);
 	return template_write(s, t, e);
 }
 
 static bool template_remove(struct store *s, struct op *op, struct err *e)
 {
-	if (!template_delete(s, &op->template, e))
+	if (!template_delete(s, template_op(op), e))
 		return false;
-	return op->template.revision || op_refuse(op, ERR_NOT_FOUND, "no template '%s' of yours; 'jobctl template list' "
-		"shows those there are", op->template.name);
+	return template_op(op)->revision || op_refuse(op, ERR_NOT_FOUND, "no template '%s' of yours; 'jobctl template list' "
+		"shows those there are", template_op(op)->name);
 }
 
 bool template_op_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct op_template *t = &ops[i]->template;
+		const struct op_template *t = template_op(ops[i]);
 		bool put_it = ops[i]->kind == OP_TEMPLATE_PUT;
 
 		if (!(put_it ? template_put : template_remove)(s, ops[i], e))
@@ -201,4 +209,9 @@ bool list_templates_page(struct store *s, int64_t uid, const char *after, size_t
 	*ret = found;
 	found = (struct template_list){};
 	return true;
+}
+
+void template_op_reset(struct op *op)
+{
+	template_op(op)->revision = 0;
 }

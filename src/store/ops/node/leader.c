@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the leader does for all: it gives up dead nodes and spreads the segments over those alive. */
+#include "store/ops/node/leader.h"
+#include "base/err.h"
 #include "base/text.h"
 #include "core/decide/spread.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/node/output_relays.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/claims.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <string.h>
 
@@ -250,7 +260,7 @@ bool leader_worked(struct store *s, usec_t at, struct err *e)
 
 static bool lead(struct store *s, struct op *op, struct err *e)
 {
-	struct op_lead *l = &op->lead;
+	struct op_lead *l = leader_op(op);
 	AUTO_DONE(members) live = {};
 	bool leads;
 
@@ -276,4 +286,12 @@ bool leader_apply(struct store *s, struct op *const *ops, size_t n, struct err *
 		if (!lead(s, ops[i], e))
 			return false;
 	return true;
+}
+
+void leader_reset(struct op *op)
+{
+	struct op_lead *l = leader_op(op);
+
+	claim_list_done(&l->lost);
+	l->dead = l->live = l->moved = 0;
 }

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Engines come and go; a new one takes over what earlier ones of its name left behind. */
+#include "store/ops/node/nodes.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "store/events.h"
+#include "store/ops/node/output_relays.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <string.h>
 
@@ -177,21 +187,9 @@ static bool inherited_runs_read(struct store *s, const struct op_node_open *o, s
 	return !q.failed;
 }
 
-bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e)
-{
-	AUTO_QUERY q = {};
-
-	if (ids->n == 0)
-		return true;
-	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
-	query_text(&q, node);
-	query_text(&q, set_json(ids));
-	return query_finish(&q) && claim_read_runs(s, set_json(ids), ret, e);
-}
-
 static bool node_register(struct store *s, struct op *op, struct err *e)
 {
-	struct op_node_open *o = &op->node_open;
+	struct op_node_open *o = node_open_op(op);
 	AUTO_SET same = {};
 	AUTO_SET other = {};
 	AUTO_TEXT host = NULL;
@@ -245,11 +243,100 @@ bool node_close_apply(struct store *s, struct op *const *ops, size_t n, struct e
 	for (size_t i = 0; i < n; i++) {
 		AUTO_QUERY office = query_start(s->db, Q_LEADER_DROP, e);
 
-		query_text(&office, ops[i]->node_close.node);
-		if (!node_unregister(s, &ops[i]->node_close, e) || !query_finish(&office) || !output_relays_prune(s, e))
+		query_text(&office, node_close_op(ops[i])->node);
+		if (!node_unregister(s, node_close_op(ops[i]), e) || !query_finish(&office) || !output_relays_prune(s, e))
 			return false;
-		event_add(s, &(struct event_new){.at = ops[i]->node_close.now, .what = EVENT_NODE_CLOSE,
-			.object = s->node_name, .node = ops[i]->node_close.node});
+		event_add(s, &(struct event_new){.at = node_close_op(ops[i])->now, .what = EVENT_NODE_CLOSE,
+			.object = s->node_name, .node = node_close_op(ops[i])->node});
 	}
 	return true;
+}
+
+/* ---- polling ---- */
+
+bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODE_OPEN, e);
+
+	query_text(&q, node);
+	if (query_row(&q)) {
+		*ret_spawner = query_get_copy(&q);
+		*ret_draining = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
+bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NODES_OTHERS, e);
+
+	query_text(&q, node);
+	if (query_row(&q))
+		s->others = *ret = query_get_int(&q);
+	return !q.failed;
+}
+
+static bool read_segments(struct store *s, const char *node, uint64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_OF, e);
+	uint64_t mask = 0;
+
+	query_text(&q, node);
+	while (query_row(&q))
+		mask |= UINT64_C(1) << (query_get_int(&q) & (SEGMENTS - 1));
+	*ret = mask;
+	return !q.failed;
+}
+
+static bool read_to_end(struct store *s, const char *node, struct run_changes *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_TO_END, e);
+
+	query_text(&q, node);
+	while (query_row(&q)) {
+		struct run_change r = {};
+
+		r.run = query_get_int(&q);
+		r.job = query_get_int(&q);
+		r.fence = query_get_int(&q);
+		r.state = (enum run_state)query_get_int(&q);
+		if ((ret->n & (ret->n - 1)) == 0)
+			ret->v = xrealloc(ret->v, (ret->n ? ret->n * 2 : 1) * sizeof(*ret->v));
+		ret->v[ret->n++] = r;
+	}
+	return !q.failed;
+}
+
+/* The rest is what the batch does after every operation: it looks when the next slot and the next run are due. */
+bool node_poll_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct op_node_poll *l = node_poll_op(ops[i]);
+
+		if (!read_segments(s, l->node, &l->segments, e) || !nodes_others(s, l->node, &l->others, e) ||
+		    !read_to_end(s, l->node, &l->to_end, e))
+			return false;
+		s->segments = (int64_t)l->segments;
+	}
+	return true;
+}
+
+void node_open_reset(struct op *op)
+{
+	struct op_node_open *o = node_open_op(op);
+
+	claim_list_done(&o->same_spawner);
+	claim_list_done(&o->other_spawner);
+	o->last_seen = 0;
+	o->others = 0;
+}
+
+void node_close_free(struct op *op)
+{
+	free(node_close_op(op)->held);
+}
+
+void node_poll_reset(struct op *op)
+{
+	run_changes_done(&node_poll_op(op)->to_end);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output on its way from node to node: small rows with an owner and an end, and few parts at a time. */
+#include "store/ops/node/output_relays.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "store/ops/op_private.h"
 #include "store/store_private.h"
+#include "store/tx.h"
 
 void relay_part_done(struct relay_part *p)
 {
@@ -70,7 +74,7 @@ static bool relay_insert(struct store *s, const struct op_relay *r, struct err *
 
 static bool relay_request(struct store *s, struct op *op, struct err *e)
 {
-	struct op_relay *r = &op->relay;
+	struct op_relay *r = output_relay_op(op);
 	int64_t load = 0;
 
 	if (!find_holder(s, r, e))
@@ -105,7 +109,7 @@ static bool put_part(struct store *s, const struct op_relay *r, struct err *e)
 /* Nothing is locked: a part for somebody who leaves at this moment is pruned. */
 static bool relay_put(struct store *s, struct op *op, struct err *e)
 {
-	struct op_relay *r = &op->relay;
+	struct op_relay *r = output_relay_op(op);
 	AUTO_TEXT reader = NULL;
 	AUTO_QUERY q = query_start(s->db, Q_RELAY_READER, e);
 
@@ -133,17 +137,17 @@ static bool relay_drop(struct store *s, struct op *op, struct err *e)
 	AUTO_QUERY q = query_start(s->db, Q_RELAY_DROP, e);
 	AUTO_TEXT holder = NULL;
 
-	query_int(&q, op->relay.id);
-	op->relay.gone = !query_row(&q);
-	if (q.failed || op->relay.gone)
+	query_int(&q, output_relay_op(op)->id);
+	output_relay_op(op)->gone = !query_row(&q);
+	if (q.failed || output_relay_op(op)->gone)
 		return !q.failed;
 	holder = query_get_copy(&q);
-	return drop_parts(s, op->relay.id, e) && relay_notify(s, holder, e);
+	return drop_parts(s, output_relay_op(op)->id, e) && relay_notify(s, holder, e);
 }
 
 static bool relay_keep(struct store *s, struct op *op, struct err *e)
 {
-	struct op_relay *r = &op->relay;
+	struct op_relay *r = output_relay_op(op);
 	AUTO_QUERY q = query_start(s->db, Q_RELAY_KEEP, e);
 	AUTO_TEXT holder = NULL;
 
@@ -177,7 +181,7 @@ static bool take_part(struct store *s, int64_t id, struct relay_part *ret, struc
 /* Whoever has got the last part wants no more. */
 static bool relay_take(struct store *s, struct op *op, struct err *e)
 {
-	struct op_relay *r = &op->relay;
+	struct op_relay *r = output_relay_op(op);
 	AUTO_QUERY q = {};
 	AUTO_TEXT holder = NULL;
 
@@ -205,7 +209,7 @@ bool output_relay_apply(struct store *s, struct op *const *ops, size_t n, struct
 	};
 
 	for (size_t i = 0; i < n; i++)
-		if (!verbs[ops[i]->relay.verb](s, ops[i], e))
+		if (!verbs[output_relay_op(ops[i])->verb](s, ops[i], e))
 			return false;
 	return true;
 }
@@ -276,4 +280,21 @@ bool list_relays_of_node(struct store *s, const char *node, struct relay_list *r
 	*ret = l;
 	l = (struct relay_list){};
 	return true;
+}
+
+void output_relay_op_reset(struct op *op)
+{
+	struct op_relay *r = output_relay_op(op);
+
+	free(STEAL(r->holder));
+	free(STEAL(r->name));
+	r->gone = false;
+	if (r->verb == RELAY_TAKE)
+		relay_part_done(&r->part);
+}
+
+void output_relay_op_free(struct op *op)
+{
+	free(output_relay_op(op)->ran_on);
+	relay_part_done(&output_relay_op(op)->part);
 }

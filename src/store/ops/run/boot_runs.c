@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel boot: each job that waits for one gets a run, once per boot and node. */
+#include "store/ops/run/boot_runs.h"
 #include "base/text.h"
+#include "core/job/run.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/runs.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 /* False in *ret: this boot was known already. */
@@ -87,7 +93,12 @@ static bool boot(struct store *s, struct op_boot *o, struct err *e)
 bool boot_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!boot(s, &ops[i]->boot, e))
+		if (!boot(s, boot_runs_op(ops[i]), e))
 			return false;
 	return true;
+}
+
+void boot_runs_reset(struct op *op)
+{
+	boot_runs_op(op)->runs = 0;
 }

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runs of a lane, with all that must be known before they are decided. */
+#include "base/map.h"
 #include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/policy.h"
+#include "core/job/run.h"
 #include "store/ops/run/claim_private.h"
+#include "store/ops/run/claims.h"
+#include "store/rows.h"
+#include "store/set.h"
+#include "store/store_private.h"
 #include <string.h>
 
 static struct job_now *job_of(struct claim *c, int64_t id)

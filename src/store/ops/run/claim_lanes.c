@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lanes of a claim: which there are, which of them are open, and when to look at the closed ones again. */
+#include "base/map.h"
 #include "base/text.h"
+#include "core/decide/claim.h"
+#include "core/job/policy.h"
+#include "store/counters.h"
 #include "store/ops/run/claim_private.h"
+#include "store/ops/run/claims.h"
+#include "store/set.h"
+#include "store/store_private.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -346,7 +353,7 @@ void claim_return_rates(struct lane *l)
 /* What is due and stays is either for another claim at once, or waits for a moment, or for a run to end. */
 void claim_next_wakeup(struct claim *c)
 {
-	struct look look = {.known = true, .at = USEC_NEVER};
+	struct claim_wakeup first = {.known = true, .at = USEC_NEVER};
 
 	for (size_t i = 0; i < c->n_lanes; i++) {
 		const struct lane *l = &c->lanes[i];
@@ -355,7 +362,7 @@ void claim_next_wakeup(struct claim *c)
 		if (c->views)
 			switch (lane_state(c, l, &again)) {
 			case FULL:
-				look.full = true;
+				first.full = true;
 				at = USEC_NEVER;
 				lane_note_closed(c->s, l, c->c->now);
 				break;
@@ -366,13 +373,13 @@ void claim_next_wakeup(struct claim *c)
 			default:
 				break;
 			}
-		if (at < look.at)
-			look.at = at;
+		if (at < first.at)
+			first.at = at;
 	}
 	for (size_t i = 0; i < c->n_decided; i++)
-		if (c->decided[i]->verdict.verb == CLAIM_WAIT && c->decided[i]->verdict.at < look.at)
-			look.at = c->decided[i]->verdict.at;
-	c->s->look = look;
+		if (c->decided[i]->verdict.verb == CLAIM_WAIT && c->decided[i]->verdict.at < first.at)
+			first.at = c->decided[i]->verdict.at;
+	c->s->claim_wakeup = first;
 }
 
 static void describe_bucket(struct set *set, const char *scope, const char *key, usec_t full_at)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drops past pauses when every slot inside them is planned; runs of such slots that are still queued are skipped. */
+#include "base/map.h"
 #include "base/text.h"
+#include "core/job/run.h"
 #include "store/ops/run/claim_private.h"
+#include "store/set.h"
+#include "store/store_private.h"
 
 struct past {
 	struct claim_pause *v; /* of scopes; owned */

@@ -3,6 +3,8 @@
 #pragma once
 #include "base/map.h"
 #include "core/decide/claim.h"
+#include "store/ops/run/claims.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 /* A queue or an owner: what it may have, and what it has. */

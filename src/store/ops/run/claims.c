@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Claims due runs for this node; each is started, skipped, expired or left waiting, and the decisions are written as sets. */
+#include "store/ops/run/claims.h"
+#include "base/err.h"
+#include "base/map.h"
 #include "base/text.h"
+#include "core/decide/claim.h"
+#include "core/job/policy.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op_private.h"
 #include "store/ops/run/claim_private.h"
+#include "store/ops/run/runs.h"
+#include "store/rows.h"
+#include "store/set.h"
+#include "store/store_private.h"
 
 #define CHUNK_MIN 8     /* runs of a lane that are read at a time */
 #define CHUNK_MAX 512
@@ -403,13 +417,66 @@ bool claim_apply(struct store *s, struct op *const *ops, size_t n, struct err *e
 		bool draining = false;
 
 		/* displaced by a newer one of its name, given up, or gone: it may not claim (R21) */
-		if (!node_hold(s, ops[i]->claim.node, &spawner, &draining, e))
+		if (!node_hold(s, claim_op(ops[i])->node, &spawner, &draining, e))
 			return false;
 		if (!spawner)
 			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
-				"another engine has taken its place", ops[i]->claim.node);
-		else if (!draining && !claim(s, &ops[i]->claim, spawner, e))
+				"another engine has taken its place", claim_op(ops[i])->node);
+		else if (!draining && !claim(s, claim_op(ops[i]), spawner, e))
 			return false;
 	}
 	return true;
+}
+
+static void claimed_add(struct claim_list *l, struct query *q)
+{
+	struct run *r = row_run(q);
+	const char *spec = query_get_text(q);
+	uint64_t digest = (uint64_t)query_get_int(q);
+	usec_t typical = query_get_int(q);
+	bool sound = spec && r->owner && digest == row_digest(r->uid, r->owner, spec);
+
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
+}
+
+bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET_CLAIMED, e);
+
+	query_text(&q, ids);
+	while (query_row(&q))
+		claimed_add(ret, &q);
+	return !q.failed;
+}
+
+bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (ids->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
+	query_text(&q, node);
+	query_text(&q, set_json(ids));
+	return query_finish(&q) && claim_read_runs(s, set_json(ids), ret, e);
+}
+
+void claim_list_done(struct claim_list *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		run_free(l->v[i].run);
+		free(l->v[i].spec);
+	}
+	free(l->v);
+	*l = (struct claim_list){};
+}
+
+void claim_reset(struct op *op)
+{
+	struct op_claim *c = claim_op(op);
+
+	claim_list_done(&c->claimed);
+	run_changes_done(&c->settled);
+	run_changes_done(&c->replaced);
 }

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dead letters: queued again, or no dead letters any more; one, or as many as a step may look at. */
+#include "store/ops/run/dead_letters.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/op_private.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <assert.h>
 
@@ -78,10 +88,10 @@ static bool dead_letter_find(struct store *s, struct op *op, struct set *ret, st
 {
 	AUTO(run) *run = NULL;
 
-	if (!row_run_read(s, op->dead.uid, op->dead.id, &run, e))
+	if (!row_run_read(s, dead_letters_op(op)->uid, dead_letters_op(op)->id, &run, e))
 		return false;
 	if (!run)
-		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)op->dead.id);
+		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)dead_letters_op(op)->id);
 	if (!run->dead_at)
 		return op_refuse(op, ERR_CONFLICT, "run %lld is no dead letter, it is %s; see 'jobctl dead list'",
 			(long long)run->id, run_state_name(run->state));
@@ -120,7 +130,7 @@ static bool finished_job_reopen(struct store *s, struct letter *l, struct map *r
 
 static void dead_letter_event(struct store *s, const struct op *op, const struct letter *l)
 {
-	event_add(s, &(struct event_new){.at = op->dead.now, .by = &op->act.by, .object = l->job_name, .job = l->job,
+	event_add(s, &(struct event_new){.at = dead_letters_op(op)->now, .by = &op->act.by, .object = l->job_name, .job = l->job,
 		.run = l->run, .owner = l->uid,
 		.what = op->kind == OP_DEAD_RETRY ? EVENT_DEAD_RETRY : EVENT_DEAD_PURGE});
 }
@@ -128,7 +138,7 @@ static void dead_letter_event(struct store *s, const struct op *op, const struct
 /* Those of them whose jobs let them run again. */
 static bool dead_letters_retry(struct store *s, struct op *op, struct letters *all, struct set *ret, struct err *e)
 {
-	struct op_dead *d = &op->dead;
+	struct op_dead *d = dead_letters_op(op);
 	AUTO_DONE(map) reopened = {};
 
 	for (size_t i = 0; i < all->n; i++) {
@@ -164,7 +174,7 @@ static bool dead_letters_queue(struct store *s, struct set *ids, usec_t now, str
 
 static bool dead_letters_apply_one(struct store *s, struct op *op, struct err *e)
 {
-	struct op_dead *d = &op->dead;
+	struct op_dead *d = dead_letters_op(op);
 	AUTO_DONE(letters) letters = {};
 	AUTO_SET ids = {};
 	AUTO_SET changed = {};
@@ -191,4 +201,15 @@ bool dead_letters_apply(struct store *s, struct op *const *ops, size_t n, struct
 		if (!dead_letters_apply_one(s, ops[i], e))
 			return false;
 	return true;
+}
+
+void dead_letters_reset(struct op *op)
+{
+	struct op_dead *d = dead_letters_op(op);
+
+	run_list_done(&d->runs);
+	d->refused = d->next = 0;
+	d->why = (struct err){};
+	d->more = false;
+	d->next_at = 0;
 }

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expires queued runs at the last moment at which they may start, whatever holds them up. */
+#include "store/ops/run/expired_runs.h"
 #include "core/decide/claim.h"
+#include "core/job/run.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 #define STEP 500 /* runs in one transaction; the next follows at once */
@@ -43,7 +50,7 @@ static bool expired_runs_find(struct store *s, const struct op_expire *o, struct
 bool expired_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct op_expire *o = &ops[i]->expire;
+		struct op_expire *o = expired_runs_op(ops[i]);
 		AUTO_SET runs = {};
 		AUTO_SET jobs = {};
 
@@ -52,4 +59,9 @@ bool expired_runs_apply(struct store *s, struct op *const *ops, size_t n, struct
 			return false;
 	}
 	return true;
+}
+
+void expired_runs_reset(struct op *op)
+{
+	run_changes_done(&expired_runs_op(op)->expired);
 }

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After a time when nobody was there, or a clock that was set back: what had been planned is looked at again. */
+#include "store/ops/run/late_runs.h"
 #include "base/text.h"
+#include "core/job/run.h"
 #include "core/time/slots.h"
+#include "store/counters.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/ops/run/plans.h"
+#include "store/outcomes.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 #define ROWS_MAX 4000 /* late runs looked at in one transaction */
@@ -172,7 +181,7 @@ static bool due_search_again(struct store *s, const struct op_late *o, struct se
 bool late_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct op_late *o = &ops[i]->late;
+		struct op_late *o = late_runs_op(ops[i]);
 		AUTO_SET jobs = {};
 
 		if (o->set_back && (!undo_runs(s, o, &jobs, e) || !run_at_once(s, o, e) || !due_search_again(s, o, &jobs, e)))
@@ -181,4 +190,12 @@ bool late_runs_apply(struct store *s, struct op *const *ops, size_t n, struct er
 			return false;
 	}
 	return true;
+}
+
+void late_runs_reset(struct op *op)
+{
+	struct op_late *o = late_runs_op(op);
+
+	o->missed = o->undone = 0;
+	o->more = 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The places of jobs: freed by runs that are over, and given to those that waited for them. */
+#include "store/ops/run/permits.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 /* A job with places for runs that wait. */

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Due slots become queued runs, and each job moves on to its next slot. */
+#include "store/ops/run/plans.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/job/job_rows.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/op_private.h"
+#include "store/ops/run/runs.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 
 #define OVERDUE_AGE (10 * USEC_SEC) /* a slot so old is of a job that was left behind */
@@ -191,34 +202,6 @@ static void due_change_describe(struct round *r, const struct due_row *row)
 	}
 }
 
-/* ---- suspending ---- */
-
-static bool jobs_suspend_from(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
-
-	query_text(&q, set_json(set));
-	query_int(&q, was);
-	query_int(&q, now);
-	while (query_row(&q)) {
-		struct event_new ev = {.at = now, .what = EVENT_JOB_SUSPEND};
-
-		ev.job = query_get_int(&q);
-		ev.owner = query_get_int(&q);
-		counter_move(s, COUNT_JOBS, was, JOB_SUSPENDED, query_get_text(&q));
-		ev.object = query_get_text(&q);
-		ev.detail = query_get_text(&q);
-		event_add(s, &ev);
-	}
-	return !q.failed;
-}
-
-/* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
-bool job_rows_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
-{
-	return set->n == 0 || (jobs_suspend_from(s, set, JOB_ACTIVE, now, e) && jobs_suspend_from(s, set, JOB_PAUSED, now, e));
-}
-
 static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, struct round *r, struct err *e)
 {
 	int64_t *ids, *next;
@@ -245,7 +228,7 @@ static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, str
 bool plan_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct op_plan *p = &ops[i]->plan;
+		struct op_plan *p = plan_op(ops[i]);
 		AUTO_DONE(round) r = {};
 		AUTO_TEXT spawner = NULL;
 		int64_t segments = -1;
@@ -265,4 +248,15 @@ bool plan_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 			return false;
 	}
 	return true;
+}
+
+void plan_run_add(struct planned *p, const struct planned_run *run)
+{
+	p->runs = xgrow(p->runs, p->n, sizeof(*p->runs));
+	p->runs[p->n++] = *run;
+}
+
+void plan_reset(struct op *op)
+{
+	plan_op(op)->jobs = plan_op(op)->runs = 0;
 }

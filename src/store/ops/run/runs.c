@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The moves of a run: queued, claimed, running, ended; each by condition on what it was. */
+#include "store/ops/run/runs.h"
+#include "base/err.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/job/job_finish.h"
+#include "store/ops/job/job_rows.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/outcomes.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <assert.h>
 
@@ -158,7 +172,7 @@ static void describe_start(struct set *set, const struct op_started *o)
 /* It was not claimed any more: told again, ended meanwhile, or somebody else's. */
 static bool explain_start(struct store *s, struct op *op, struct err *e)
 {
-	const struct op_started *o = &op->started;
+	const struct op_started *o = run_started_op(op);
 	AUTO_DONE(locked_runs) held = {};
 	AUTO_SET id = {};
 	const struct held *h;
@@ -182,9 +196,9 @@ bool run_started_apply(struct store *s, struct op *const *ops, size_t n, struct 
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_STARTED, e);
 
 	for (size_t i = 0; i < n; i++)
-		if (!map_get(&waiting, ops[i]->started.run)) {
-			map_put(&waiting, ops[i]->started.run, ops[i]);
-			describe_start(&moves, &ops[i]->started);
+		if (!map_get(&waiting, run_started_op(ops[i])->run)) {
+			map_put(&waiting, run_started_op(ops[i])->run, ops[i]);
+			describe_start(&moves, run_started_op(ops[i]));
 		}
 	query_text(&q, set_json(&moves));
 	while (query_row(&q)) {
@@ -192,12 +206,12 @@ bool run_started_apply(struct store *s, struct op *const *ops, size_t n, struct 
 
 		counter_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, query_get_text(&q));
 		if (op)
-			describe_start(&attempts, &op->started);
+			describe_start(&attempts, run_started_op(op));
 	}
 	if (q.failed || !set_execute(s, Q_ATTEMPTS_STARTED, &attempts, e))
 		return false;
 	for (size_t i = 0; waiting.used && i < n; i++)
-		if (map_get(&waiting, ops[i]->started.run) == ops[i] && !explain_start(s, ops[i], e))
+		if (map_get(&waiting, run_started_op(ops[i])->run) == ops[i] && !explain_start(s, ops[i], e))
 			return false;
 	return true;
 }
@@ -339,7 +353,7 @@ static bool end_stale(struct store *s, struct op_ended *o, const struct held *h,
 
 static bool end_one(struct store *s, struct op *op, struct ending *n, struct err *e)
 {
-	struct op_ended *o = &op->ended;
+	struct op_ended *o = run_ended_op(op);
 	struct held *h = map_get(&n->held.by_id, o->attempt.run);
 
 	if (!h)
@@ -384,7 +398,7 @@ static bool suspended_jobs_write(struct store *s, struct op *const *ops, size_t 
 	AUTO_SET due = {};
 
 	for (size_t i = 0; i < n; i++) {
-		const struct op_ended *o = &ops[i]->ended;
+		const struct op_ended *o = run_ended_op(ops[i]);
 
 		if (!o->suspend || o->stale || !ops[i]->ok || !o->job)
 			continue;
@@ -416,12 +430,12 @@ static void run_end_event(struct store *s, const struct op_ended *o, const struc
 
 static void describe_tail(struct set *set, const struct op *op)
 {
-	if (!op->ok || !op->ended.tail)
+	if (!op->ok || !run_ended_op(op)->tail)
 		return;
 	set_item(set);
-	set_int(set, "run", op->ended.attempt.run);
-	set_int(set, "fence", op->ended.attempt.fence);
-	set_text(set, "value", op->ended.tail);
+	set_int(set, "run", run_ended_op(op)->attempt.run);
+	set_int(set, "fence", run_ended_op(op)->attempt.fence);
+	set_text(set, "value", run_ended_op(op)->tail);
 }
 
 static bool put_tails(struct store *s, struct set *tails, struct err *e)
@@ -446,7 +460,7 @@ bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct er
 	AUTO_SET ids = {};
 
 	for (size_t i = 0; i < n; i++)
-		set_id(&ids, ops[i]->ended.attempt.run);
+		set_id(&ids, run_ended_op(ops[i])->attempt.run);
 	if (!runs_lock(s, &ids, &end.held, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
@@ -461,7 +475,7 @@ bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct er
 	if (!suspended_jobs_write(s, ops, n, end.now, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		struct op_ended *o = &ops[i]->ended;
+		struct op_ended *o = run_ended_op(ops[i]);
 		const struct held *h;
 
 		o->job_finished = map_get(&end.finished, o->job) != NULL;
@@ -506,7 +520,7 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 bool run_give_back_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct op_give_back *g = &ops[i]->give_back;
+		const struct op_give_back *g = run_give_back_op(ops[i]);
 		AUTO_DONE(locked_runs) held = {};
 		AUTO_SET id = {};
 		const struct held *h;
@@ -561,4 +575,29 @@ bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_ch
 		set_id(jobs, o.job);
 	}
 	return !q.failed;
+}
+
+void run_changes_done(struct run_changes *l)
+{
+	free(l->v);
+	*l = (struct run_changes){};
+}
+
+void run_ended_reset(struct op *op)
+{
+	struct op_ended *o = run_ended_op(op);
+
+	o->became = o->state;
+	o->stale = o->job_finished = o->job_paused = false;
+	o->job = 0;
+}
+
+void run_ended_free(struct op *op)
+{
+	struct op_ended *o = run_ended_op(op);
+
+	free(o->tail);
+	free(o->attempt.node);
+	free(o->attempt.spawner);
+	free(o->attempt.error);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many jobs are due at the same slot, counted as far as anybody wants to know. */
+#include "store/ops/run/slot_density.h"
+#include "store/ops/job/jobs.h"
 #include "store/store_private.h"
 
 #define DENSE_KEPT USEC_MIN /* how long a slot stays dense_slots without being counted again */

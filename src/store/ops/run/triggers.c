@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Somebody wants a run of a job now. */
+#include "store/ops/run/triggers.h"
+#include "base/err.h"
 #include "base/text.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
 #include "core/job/owner.h"
+#include "core/job/pause.h"
+#include "core/job/run.h"
+#include "store/events.h"
+#include "store/ops/job/job_rows.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/ops/owners.h"
+#include "store/ops/run/runs.h"
+#include "store/pause_rows.h"
+#include "store/rows.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,14 +44,14 @@ static bool check_imposed(struct store *s, struct op *op, const struct job_row *
 	AUTO_DONE(pause_order) own = {};
 	bool found;
 
-	if (!pause_imposed_on_job(s, op->trigger.overrides_freeze ? OWNER_ALL : j->uid, j, op->trigger.now, &own, &found, e))
+	if (!pause_imposed_on_job(s, trigger_op(op)->overrides_freeze ? OWNER_ALL : j->uid, j, trigger_op(op)->now, &own, &found, e))
 		return false;
-	if (found && pause_begun(&own, op->trigger.now))
+	if (found && pause_begun(&own, trigger_op(op)->now))
 		return pause_deny_op(op, j, &own);
-	for (size_t i = 0; i < all->n && !op->trigger.overrides_freeze; i++) {
+	for (size_t i = 0; i < all->n && !trigger_op(op)->overrides_freeze; i++) {
 		const struct pause_order *p = &all->v[i];
 
-		if (pause_covers(p, target, op->trigger.now) && (p->scope == PAUSE_FREEZE || pause_is_imposed(p, j->uid)))
+		if (pause_covers(p, target, trigger_op(op)->now) && (p->scope == PAUSE_FREEZE || pause_is_imposed(p, j->uid)))
 			return pause_deny_op(op, j, p);
 	}
 	return true;
@@ -44,7 +60,7 @@ static bool check_imposed(struct store *s, struct op *op, const struct job_row *
 /* What stands in the way; true with op->ok: nothing does. */
 static bool check_pauses(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
-	const struct op_trigger *t = &op->trigger;
+	const struct op_trigger *t = trigger_op(op);
 	const struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = t->tags};
 	AUTO_DONE(pause_list) all = {};
 	AUTO_DONE(pause_order) own = {};
@@ -71,51 +87,16 @@ static bool check_state(struct op *op, const struct job_row *j)
 	AUTO_DONE(buf) words = {};
 
 	job_row_words(j, &words);
-	if (j->revision != op->trigger.revision)
+	if (j->revision != trigger_op(op)->revision)
 		return op_refuse(op, ERR_BUSY, "job %s was changed a moment ago; try again", words.data);
 	if (!j->sound)
 		return op_refuse(op, ERR_CONFLICT, "job %s is damaged in the store; put a backup in its place", words.data);
 	if (j->state == JOB_CANCELLED)
 		return op_refuse(op, ERR_CONFLICT, "job %s is cancelled; 'jobctl resume %" PRId64 "' brings it back", words.data,
 			j->id);
-	if (j->state == JOB_SUSPENDED && !op->trigger.forced)
+	if (j->state == JOB_SUSPENDED && !trigger_op(op)->forced)
 		return op_refuse(op, ERR_CONFLICT, "job %s is suspended: %s ('jobctl resume %" PRId64 "' looks at it again; with "
 			"--force it runs all the same)", words.data, j->reason ? j->reason : "nobody knows why", j->id);
-	return true;
-}
-
-/* ---- a finished job comes back to life ---- */
-
-bool job_row_name_taken(struct store *s, const struct job_row *j, int64_t *ret, struct err *e)
-{
-	AUTO_QUERY q = {};
-
-	*ret = 0;
-	if (!j->name)
-		return true;
-	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
-	query_int(&q, j->uid);
-	query_text(&q, j->name);
-	if (query_row(&q))
-		*ret = query_get_int(&q);
-	return !q.failed;
-}
-
-bool job_row_check_queue(struct store *s, struct op *op, const struct job_row *j, struct err *e)
-{
-	struct err why = {};
-
-	if (!limit_queue_check(s, j->queue, &why, e))
-		return false;
-	if (!why.kind)
-		return true;
-	op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is %s, and its queue '%s' was removed since; 'jobctl queue add %s' makes it again",
-		j->id, job_state_name(j->state), j->queue, j->queue);
-	if (j->state == JOB_FINISHED) { /* a cancelled job cannot be changed */
-		size_t len = strlen(op->err.msg);
-
-		snprintf(op->err.msg + len, sizeof(op->err.msg) - len, ", 'jobctl set %" PRId64 " queue=default' moves the job", j->id);
-	}
 	return true;
 }
 
@@ -128,15 +109,15 @@ static bool finished_job_revive(struct store *s, struct op *op, struct job_row *
 		return false;
 	if (!op->ok)
 		return true;
-	if (!job_row_name_taken(s, j, &other, e) || (op->trigger.limit && !owner_live_jobs(s, j->uid, &live, e)))
+	if (!job_row_name_taken(s, j, &other, e) || (trigger_op(op)->limit && !owner_live_jobs(s, j->uid, &live, e)))
 		return false;
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is finished, and job %" PRId64 " has its name '%s' now; "
 			"trigger that one", j->id, other, j->name);
-	if (op->trigger.limit && live >= op->trigger.limit)
+	if (trigger_op(op)->limit && live >= trigger_op(op)->limit)
 		return op_refuse(op, ERR_LIMIT, "'%s' has %" PRId64 " jobs, more than %" PRId64 " are not allowed; remove some "
-			"with 'jobctl rm'", j->owner, live, op->trigger.limit);
-	return job_row_set_state(s, j, JOB_ACTIVE, NULL, op->trigger.now, e);
+			"with 'jobctl rm'", j->owner, live, trigger_op(op)->limit);
+	return job_row_set_state(s, j, JOB_ACTIVE, NULL, trigger_op(op)->now, e);
 }
 
 /* ---- the run ---- */
@@ -154,7 +135,7 @@ static bool free_slot(struct store *s, const struct op_trigger *t, usec_t *ret, 
 
 static bool make_run(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
-	struct op_trigger *t = &op->trigger;
+	struct op_trigger *t = trigger_op(op);
 	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = RUN_QUEUED, .due_at = t->now,
 		.now = t->now, .revision = j->revision, .priority = j->priority, .queue = j->queue, .policy = t->policy,
 		.forced = !t->forced ? FORCE_NONE : t->overrides_freeze ? FORCE_FREEZE : FORCE_PAUSE, .params = t->params};
@@ -172,7 +153,7 @@ static bool make_run(struct store *s, struct op *op, const struct job_row *j, st
 /* The parameters of a run are kept with it. */
 static bool trigger_check_bytes(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
-	const struct op_trigger *t = &op->trigger;
+	const struct op_trigger *t = trigger_op(op);
 	struct err why = {};
 
 	if (!owner_quota_check(s, j->uid, j->owner, RUN_BYTES + (t->params ? (int64_t)strlen(t->params) : 0), t->bytes_limit, &why, e))
@@ -184,12 +165,12 @@ static bool trigger(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(job_row) j = {};
 
-	if (!job_row_lock(s, op->trigger.uid, op->trigger.job, &j, e))
+	if (!job_row_lock(s, trigger_op(op)->uid, trigger_op(op)->job, &j, e))
 		return false;
 	if (!j.id)
-		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, op->trigger.job);
-	if (op->trigger.uid == OWNER_NOT_ROOT && owner_uid(j.uid) == 0)
-		return op_refuse(op, ERR_DENIED, "job %" PRId64 " is root's; only root runs it", op->trigger.job);
+		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, trigger_op(op)->job);
+	if (trigger_op(op)->uid == OWNER_NOT_ROOT && owner_uid(j.uid) == 0)
+		return op_refuse(op, ERR_DENIED, "job %" PRId64 " is root's; only root runs it", trigger_op(op)->job);
 	if (!check_state(op, &j) || (op->ok && !check_pauses(s, op, &j, e)))
 		return false;
 	if (op->ok && j.state == JOB_FINISHED && !finished_job_revive(s, op, &j, e))
@@ -203,4 +184,9 @@ bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err 
 		if (!trigger(s, ops[i], e))
 			return false;
 	return true;
+}
+
+void trigger_reset(struct op *op)
+{
+	run_free(STEAL(trigger_op(op)->run));
 }

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks and changes the row of a job. */
+#include "store/ops/job/job_rows.h"
+#include "base/err.h"
+#include "core/job/event.h"
+#include "core/job/job.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/events.h"
+#include "store/ops/limits.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owner_quota.h"
+#include "store/rows.h"
+#include "store/set.h"
+#include "store/store_private.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void job_row_done(struct job_row *j)
+{
+	free(j->owner);
+	free(j->name);
+	free(j->reason);
+	free(j->queue);
+	free(j->spec);
+	*j = (struct job_row){};
+}
+
+bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_CONTROL, e);
+
+	query_int(&q, id);
+	query_int(&q, uid);
+	if (!query_row(&q))
+		return !q.failed;
+	ret->id = id;
+	ret->uid = query_get_int(&q);
+	ret->owner = query_get_copy(&q);
+	ret->name = query_get_copy(&q);
+	ret->state = (enum job_state)query_get_int(&q);
+	ret->reason = query_get_copy(&q);
+	ret->queue = query_get_copy(&q);
+	ret->revision = query_get_int(&q);
+	ret->priority = query_get_int(&q);
+	ret->created_at = query_get_int(&q);
+	ret->spec = query_get_copy(&q);
+	ret->sound = (uint64_t)query_get_int(&q) == row_digest(ret->uid, ret->owner, ret->spec);
+	return true;
+}
+
+void job_row_words(const struct job_row *j, struct buf *out)
+{
+	buf_printf(out, "%" PRId64, j->id);
+	if (j->name)
+		buf_printf(out, " '%s'", j->name);
+}
+
+static bool is_live(enum job_state s)
+{
+	return s < JOB_FINISHED;
+}
+
+bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, const char *reason, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_STATE_SET, e);
+
+	query_int(&q, j->id);
+	query_int(&q, to);
+	query_text(&q, reason);
+	query_int(&q, now);
+	if (!query_finish(&q))
+		return false;
+	counter_move(s, COUNT_JOBS, j->state, to, j->queue);
+	if (is_live(j->state) != is_live(to))
+		counter_change(s, COUNT_OWNER, j->uid, "", is_live(to) ? 1 : -1);
+	j->state = to;
+	return true;
+}
+
+static bool due_lock(struct store *s, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
+
+	query_int(&q, job);
+	return query_finish(&q);
+}
+
+bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_PUT, e);
+
+	query_int(&q, job);
+	query_int(&q, job_segment((uint64_t)job));
+	query_int(&q, slot);
+	return query_finish(&q);
+}
+
+static bool planned_runs_delete(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
+
+	*ret_first = USEC_NEVER;
+	query_int(&q, job);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		usec_t slot = query_get_int(&q);
+		int64_t uid;
+
+		if (slot < *ret_first)
+			*ret_first = slot;
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
+		uid = query_get_int(&q);
+		owner_quota_add(s, uid, -query_get_int(&q));
+	}
+	return !q.failed;
+}
+
+bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
+{
+	usec_t first;
+
+	return due_lock(s, job, e) && planned_runs_delete(s, job, now, &first, e) &&
+	       (first == USEC_NEVER || job_row_put_due(s, job, first, e));
+}
+
+bool job_row_name_taken(struct store *s, const struct job_row *j, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret = 0;
+	if (!j->name)
+		return true;
+	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
+	query_int(&q, j->uid);
+	query_text(&q, j->name);
+	if (query_row(&q))
+		*ret = query_get_int(&q);
+	return !q.failed;
+}
+
+bool job_row_check_queue(struct store *s, struct op *op, const struct job_row *j, struct err *e)
+{
+	struct err why = {};
+
+	if (!limit_queue_check(s, j->queue, &why, e))
+		return false;
+	if (!why.kind)
+		return true;
+	op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is %s, and its queue '%s' was removed since; 'jobctl queue add %s' makes it again",
+		j->id, job_state_name(j->state), j->queue, j->queue);
+	if (j->state == JOB_FINISHED) { /* a cancelled job cannot be changed */
+		size_t len = strlen(op->err.msg);
+
+		snprintf(op->err.msg + len, sizeof(op->err.msg) - len, ", 'jobctl set %" PRId64 " queue=default' moves the job", j->id);
+	}
+	return true;
+}
+
+static bool jobs_suspend_from(struct store *s, struct set *set, enum job_state was, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
+
+	query_text(&q, set_json(set));
+	query_int(&q, was);
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct event_new ev = {.at = now, .what = EVENT_JOB_SUSPEND};
+
+		ev.job = query_get_int(&q);
+		ev.owner = query_get_int(&q);
+		counter_move(s, COUNT_JOBS, was, JOB_SUSPENDED, query_get_text(&q));
+		ev.object = query_get_text(&q);
+		ev.detail = query_get_text(&q);
+		event_add(s, &ev);
+	}
+	return !q.failed;
+}
+
+/* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
+bool job_rows_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
+{
+	return set->n == 0 || (jobs_suspend_from(s, set, JOB_ACTIVE, now, e) && jobs_suspend_from(s, set, JOB_PAUSED, now, e));
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operation table: how each kind of operation is applied, reset and freed. */
+#pragma once
+#include "store/ops/op.h"
+#include <stddef.h>
+
+struct store;
+
+/*
+ * Applies all operations of one kind in a batch. A refused operation is marked by op_refuse() and has changed nothing.
+ * False: the database failed, and the transaction must be rolled back.
+ */
+typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
+
+struct op_info {
+	op_fn *apply;
+	void (*reset)(struct op *op); /* frees and clears the results; NULL: there are none */
+	void (*free)(struct op *op);  /* frees what the operation owns beside its results; NULL: nothing */
+	size_t size;                  /* of its struct */
+	int phase;                    /* 1 to OP_PHASES: may be reordered within a batch; 0: keeps its position */
+	bool grows;                   /* adds rows: refused while the disk is full */
+	bool quiet;                   /* other nodes are not notified */
+	bool unordered;               /* does not wait for other writers, see batch.c */
+	bool repeatable;              /* has the same effect when it is committed twice */
+};
+#define OP_PHASES 8
+
+const struct op_info *op_info(const struct op *op);
+bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4))); /* returns true: the batch continues */
+void op_reset(struct op *op); /* frees and clears the results */
+
+/* The rows of the table, by file. */
+op_fn event_op_apply, limit_set_apply, limit_remove_apply, owner_apply, retention_prune_apply, retention_forget_apply;
+op_fn notice_add_apply, notice_done_apply, notice_resume_apply, notices_due_apply;
+op_fn job_add_apply, job_bulk_apply, job_cancel_apply, job_change_apply, template_op_apply;
+op_fn pause_apply, pause_times_apply, resume_apply;
+op_fn claim_apply, run_started_apply, run_ended_apply, run_give_back_apply, run_cancel_apply, trigger_apply, plan_apply;
+op_fn late_runs_apply, boot_runs_apply, expired_runs_apply, dead_letters_apply;
+op_fn node_open_apply, node_close_apply, node_command_apply, node_poll_apply, lease_apply, leader_apply, output_relay_apply;
+
+typedef void op_clear_fn(struct op *op);
+op_clear_fn limit_reset, retention_prune_reset;
+op_clear_fn notice_add_reset, notice_done_reset, notice_done_free, notice_resume_free, notices_due_reset, notices_due_free;
+op_clear_fn job_add_reset, job_bulk_reset, job_bulk_free, job_cancel_reset, job_change_reset, template_op_reset;
+op_clear_fn pause_reset, pause_times_reset, resume_reset;
+op_clear_fn claim_reset, run_ended_reset, run_ended_free, run_cancel_reset, trigger_reset, plan_reset;
+op_clear_fn late_runs_reset, boot_runs_reset, expired_runs_reset, dead_letters_reset;
+op_clear_fn node_open_reset, node_close_free, node_command_reset, node_poll_reset, lease_reset, leader_reset;
+op_clear_fn output_relay_op_reset, output_relay_op_free;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operation table, one row per kind. */
+#include "store/ops/event_op.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/job/pause_times.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
+#include "store/ops/job/templates.h"
+#include "store/ops/limits.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
+#include "store/ops/node/node_commands.h"
+#include "store/ops/node/nodes.h"
+#include "store/ops/node/output_relays.h"
+#include "store/ops/notices.h"
+#include "store/ops/notices_due.h"
+#include "store/ops/op_private.h"
+#include "store/ops/owners.h"
+#include "store/ops/retention.h"
+#include "store/ops/run/boot_runs.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/dead_letters.h"
+#include "store/ops/run/expired_runs.h"
+#include "store/ops/run/late_runs.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
+#include "store/ops/run/runs.h"
+#include "store/ops/run/triggers.h"
+
+#define SIZE(name) .size = sizeof(struct op_##name)
+
+/*
+ * Operations with a phase may be reordered within a batch: nobody knows the number of a new job yet, a start precedes its
+ * end, and a claim names no run.
+ */
+static const struct op_info table[OP_KIND_MAX] = {
+	[OP_JOB_ADD] = {SIZE(job_add), .apply = job_add_apply, .reset = job_add_reset, .phase = 1, .grows = true},
+	[OP_PLAN] = {SIZE(plan), .apply = plan_apply, .reset = plan_reset, .phase = 2, .grows = true},
+	[OP_STARTED] = {SIZE(started), .apply = run_started_apply, .phase = 3},
+	[OP_ENDED] = {SIZE(ended), .apply = run_ended_apply, .reset = run_ended_reset, .free = run_ended_free, .phase = 4},
+	[OP_GIVE_BACK] = {SIZE(give_back), .apply = run_give_back_apply, .phase = 5},
+	[OP_CLAIM] = {SIZE(claim), .apply = claim_apply, .reset = claim_reset, .phase = 6, .grows = true},
+	[OP_RELAY_ADD] = {SIZE(relay), .apply = output_relay_apply, .reset = output_relay_op_reset, .free = output_relay_op_free,
+		.phase = 7, .grows = true, .quiet = true, .unordered = true},
+	[OP_RELAY] = {SIZE(relay), .apply = output_relay_apply, .reset = output_relay_op_reset, .free = output_relay_op_free,
+		.phase = 8, .quiet = true, .unordered = true},
+
+	[OP_JOB_BULK] = {SIZE(job_bulk), .apply = job_bulk_apply, .reset = job_bulk_reset, .free = job_bulk_free,
+		.grows = true},
+	[OP_JOB_CANCEL] = {SIZE(job_cancel), .apply = job_cancel_apply, .reset = job_cancel_reset},
+	[OP_JOB_REMOVE] = {SIZE(job_cancel), .apply = job_cancel_apply, .reset = job_cancel_reset},
+	[OP_JOB_CHANGE] = {SIZE(job_change), .apply = job_change_apply, .reset = job_change_reset, .grows = true},
+	[OP_TEMPLATE_PUT] = {SIZE(template), .apply = template_op_apply, .reset = template_op_reset, .grows = true},
+	[OP_TEMPLATE_REMOVE] = {SIZE(template), .apply = template_op_apply, .reset = template_op_reset},
+	[OP_RUN_CANCEL] = {SIZE(run_cancel), .apply = run_cancel_apply, .reset = run_cancel_reset},
+	[OP_PAUSE] = {SIZE(pause), .apply = pause_apply, .reset = pause_reset},
+	[OP_RESUME] = {SIZE(resume), .apply = resume_apply, .reset = resume_reset},
+	[OP_PAUSES_END] = {SIZE(pauses_end), .apply = pause_times_apply, .reset = pause_times_reset},
+	[OP_EXPIRE] = {SIZE(expire), .apply = expired_runs_apply, .reset = expired_runs_reset},
+	[OP_TRIGGER] = {SIZE(trigger), .apply = trigger_apply, .reset = trigger_reset, .grows = true},
+	[OP_LATE] = {SIZE(late), .apply = late_runs_apply, .reset = late_runs_reset},
+	[OP_BOOT] = {SIZE(boot), .apply = boot_runs_apply, .reset = boot_runs_reset, .grows = true},
+	[OP_DEAD_RETRY] = {SIZE(dead), .apply = dead_letters_apply, .reset = dead_letters_reset, .grows = true},
+	[OP_DEAD_PURGE] = {SIZE(dead), .apply = dead_letters_apply, .reset = dead_letters_reset},
+	[OP_NODE_OPEN] = {SIZE(node_open), .apply = node_open_apply, .reset = node_open_reset},
+	[OP_NODE_CLOSE] = {SIZE(node_close), .apply = node_close_apply, .free = node_close_free},
+	[OP_NODE_COMMAND] = {SIZE(node_command), .apply = node_command_apply, .reset = node_command_reset},
+	[OP_LEASE] = {SIZE(lease), .apply = lease_apply, .reset = lease_reset, .quiet = true, .unordered = true,
+		.repeatable = true},
+	[OP_LEAD] = {SIZE(lead), .apply = leader_apply, .reset = leader_reset, .quiet = true},
+	[OP_NODE_POLL] = {SIZE(node_poll), .apply = node_poll_apply, .reset = node_poll_reset, .quiet = true,
+		.unordered = true, .repeatable = true},
+	[OP_PRUNE] = {SIZE(prune), .apply = retention_prune_apply, .reset = retention_prune_reset, .quiet = true},
+	[OP_FORGET] = {SIZE(forget), .apply = retention_forget_apply, .quiet = true},
+	[OP_EVENT] = {SIZE(event), .apply = event_op_apply, .grows = true, .quiet = true, .unordered = true},
+	[OP_LIMIT_SET] = {SIZE(limit), .apply = limit_set_apply, .reset = limit_reset},
+	[OP_LIMIT_RM] = {SIZE(limit), .apply = limit_remove_apply, .reset = limit_reset},
+	[OP_OWNER] = {SIZE(owner), .apply = owner_apply},
+	[OP_NOTICE_ADD] = {SIZE(notice_add), .apply = notice_add_apply, .reset = notice_add_reset, .grows = true},
+	[OP_NOTICE_TAKE] = {SIZE(notice_take), .apply = notices_due_apply, .reset = notices_due_reset,
+		.free = notices_due_free},
+	[OP_NOTICE_DONE] = {SIZE(notice_done), .apply = notice_done_apply, .reset = notice_done_reset,
+		.free = notice_done_free},
+	[OP_NOTICE_RESUME] = {SIZE(notice_resume), .apply = notice_resume_apply, .free = notice_resume_free},
+};
+
+const struct op_info *op_info(const struct op *op)
+{
+	return &table[op->kind];
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a claim can find runs, and whether other nodes are notified. */
+#include "store/wakeup.h"
+#include "core/time/slots.h"
+#include "store/store_private.h"
+
+#define NOTIFY_PAUSE (100 * USEC_MSEC) /* between two notifications about ends, and between two about starts */
+
+void wakeup_claim_by(struct store *s, usec_t due_at)
+{
+	if (due_at < s->claim_wakeup.at)
+		s->claim_wakeup.at = due_at;
+	if (s->others > 0 && due_at <= clock_now(s->clock) + SLOTS_LOOKAHEAD)
+		wakeup_peers(s, false);
+}
+
+void wakeup_claim_unknown(struct store *s)
+{
+	s->claim_wakeup = (struct claim_wakeup){};
+}
+
+/* Lanes that a limit closes are included; the next claim finds that out. */
+bool wakeup_claim_read(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
+	struct claim_wakeup first = {.known = true, .at = USEC_NEVER};
+
+	while (query_row(&q)) {
+		usec_t due;
+
+		query_get_text(&q);
+		query_get_int(&q);
+		query_get_int(&q);
+		due = query_get_int(&q);
+		if (due < first.at)
+			first.at = due;
+	}
+	if (!q.failed)
+		s->claim_wakeup = first;
+	return !q.failed;
+}
+
+static bool notified_recently(const struct store *s)
+{
+	return clock_boot(s->clock) - s->notified_at < NOTIFY_PAUSE;
+}
+
+/* SQLite peers watch the file; only PostgreSQL needs NOTIFY. */
+void wakeup_peers(struct store *s, bool soon)
+{
+	if (s->others > 0 && soon && notified_recently(s))
+		s->notify_pending = s->db->ops->reconnects;
+	else if (s->others > 0)
+		s->notify = true;
+}
+
+/* A client of another node may follow the output of a run that started. These notifications are counted separately. */
+static bool start_is_notified(struct store *s)
+{
+	usec_t now = clock_boot(s->clock);
+
+	if (s->others == 0 || now - s->start_notified_at < NOTIFY_PAUSE)
+		return false;
+	s->start_notified_at = now;
+	return true;
+}
+
+bool wakeup_peers_send(struct store *s, bool started, struct err *e)
+{
+	bool start = started && start_is_notified(s);
+	AUTO_QUERY q = {};
+
+	if (s->notify_pending && !notified_recently(s))
+		s->notify = true;
+	if (!s->notify && !start)
+		return true;
+	if (s->notify) {
+		s->notified_at = clock_boot(s->clock);
+		s->notify_pending = false;
+	}
+	q = query_start(s->db, Q_NEWS_TELL, e);
+	return query_finish(&q);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a claim can find runs, and whether other nodes are notified. */
+#pragma once
+#include "base/clock.h"
+#include <stdbool.h>
+
+struct err;
+struct store;
+
+/* The time of the next claim, kept between batches. */
+struct claim_wakeup {
+	bool known;     /* false: the lanes must be read */
+	usec_t at;      /* nothing can be claimed before */
+	bool full;      /* some runs wait for a free slot of their queue or owner: the end of a run permits a claim */
+};
+
+/*
+ * An operation that queues a run calls wakeup_claim_by() with the time it is due. After an operation without a phase
+ * (op_private.h) the lanes are read again, so it need not call this.
+ */
+void wakeup_claim_by(struct store *s, usec_t due_at);
+void wakeup_claim_unknown(struct store *s); /* the lanes must be read before the next claim */
+bool wakeup_claim_read(struct store *s, struct err *e);
+
+/* Notifies other nodes with the commit; 'soon': later, if they were notified a moment ago. */
+void wakeup_peers(struct store *s, bool soon);
+/* Sends the notification of this batch, if there is one; 'started': the batch has started runs. */
+bool wakeup_peers_send(struct store *s, bool started, struct err *e);
