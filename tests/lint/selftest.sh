@@ -173,7 +173,7 @@ sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.
 lint "units.sh finds an engine that exposes more" caught units "the engine's exposure is at most 0.6"
 
 fresh
-for name in config.h jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
+for name in config.h libexec.a jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
 	cp "$programs/$name" "$work/build/"
 done
 lint "links.sh is content with what was built" clean links
