@@ -116,7 +116,7 @@ static bool fail_parse(const struct args_how *how, const struct arg_end *end, st
  */
 struct argv_copy {
 	int argc;
-	char **argv;       /* borrowed */
+	char **argv;        /* borrowed */
 	char **in;          /* the words for argtable */
 	char (*letters)[2]; /* one per word: the replacement if it is empty */
 };

@@ -8,7 +8,7 @@
 struct ctl;
 struct err;
 
-bool follow_run_is_final(const json_t *run); /* the state of a run object */
+bool follow_run_is_final(const json_t *run); /* the run object has a final state */
 
 /*
  * Finds the run of a job to wait for: its oldest unfinished run, else its next run as soon as that

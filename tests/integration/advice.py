@@ -184,6 +184,7 @@ def suggestions_about_names_queues_and_nodes_work():
         d.wait_final(waits)
         pid = d.spawner()
         os.kill(pid, signal.SIGSTOP)
+        wait_until("the spawner is stopped", 20, lambda: "jobsched-spawne) T" in open("/proc/%d/stat" % pid).read())
         follow(d, why(d, "backup"), "kill -CONT %d" % pid)
         assert said(d, "status", code=0)
 

@@ -17,7 +17,7 @@ char *words_relative(usec_t t, usec_t now, char out[WORDS_MAX]); /* in 5m, 3h ag
 char *words_duration(usec_t d, char out[WORDS_MAX]);             /* 12ms, 1.5s, 3m5s, 2d3h */
 char *words_size(int64_t bytes, char out[WORDS_MAX]);            /* 12 B, 3.4 MiB */
 
-bool words_waits_for_retry(const json_t *run); /* an attempt failed and another one is due */
+bool words_waits_for_retry(const json_t *run); /* an attempt failed and another one will follow */
 /*
  * How a run ended: "exit code 3", "killed by SIGKILL", "overlap", an error. A success gives
  * nothing.

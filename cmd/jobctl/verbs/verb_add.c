@@ -142,7 +142,7 @@ static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, s
 		json_object_set_new(o, "if_exists", json_value_text(if_exists));
 	if (key && json_object_set_new(o, "key", json_string(key)) < 0) {
 		json_decref(o);
-		return err_set(e, ERR_INVALID, "--key: it must be UTF-8 text");
+		return err_set(e, ERR_INVALID, "--key: the text must be UTF-8");
 	}
 	*ret = o;
 	return true;

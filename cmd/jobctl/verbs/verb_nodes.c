@@ -86,7 +86,7 @@ NODE_CELL(cell_run_lease, "run_lease_remains", cell_seconds)
 NODE_CELL(cell_offset, "clock_offset", cell_seconds)
 NODE_CELL(cell_labels, "labels", cell_words)
 
-/* When the daemon of the node started or left. */
+/* When the node joined the cluster, or left it. */
 static void cell_since(const json_t *row, const struct cell_style *style, struct buf *out)
 {
 	cell_put_time(row, is_gone(row) ? "left_at" : "since", style, out);

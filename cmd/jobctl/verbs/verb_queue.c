@@ -85,7 +85,7 @@ static const struct kind queues = {"/v1/queues", "queues",
 static const struct kind owners = {"/v1/owners", "owners",
 	{owner_columns, ELEMENTS(owner_columns), put_limit_name}};
 
-/* ---- list_limits ---- */
+/* ---- list ---- */
 
 static int list_limits(struct ctl *c, const struct kind *kind)
 {
@@ -232,7 +232,7 @@ int verb_limit_set(struct ctl *c, const struct args *a)
 	return send_limits(c, a, &owners, "", "set");
 }
 
-/* ---- remove_limits ---- */
+/* ---- rm ---- */
 
 /* Continues after a failure. Returns the exit code of the first failure. */
 static int remove_limits(struct ctl *c, const struct args *a, const struct kind *kind)

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/key_value.h"
 #include "base/map.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
@@ -283,6 +284,35 @@ static void a_locked_file_is_locked_for_others(void **state)
 	unlink(path);
 }
 
+static void lines_are_split_at_the_first_equals_sign(void **state)
+{
+	static const struct {
+		const char *line, *key, *value;
+		enum key_value_line kind;
+	} rows[] = {
+		{" name =  a = b \t", "name", "a = b", KEY_VALUE_PAIR},
+		{"name=", "name", "", KEY_VALUE_PAIR},
+		{"=x", "", "x", KEY_VALUE_PAIR},
+		{"\tword ", "word", NULL, KEY_VALUE_OTHER},
+		{"[sandbox a=b]", "[sandbox a=b]", NULL, KEY_VALUE_OTHER},
+		{"", "", NULL, KEY_VALUE_NONE},
+		{"  # a = b", "# a = b", NULL, KEY_VALUE_NONE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		AUTO_TEXT line = xstrdup(rows[i].line);
+		char *key = NULL, *value = NULL;
+
+		assert_int_equal(key_value_split(line, &key, &value), rows[i].kind);
+		assert_string_equal(key, rows[i].key);
+		if (rows[i].value)
+			assert_string_equal(value, rows[i].value);
+		else
+			assert_null(value);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -298,6 +328,7 @@ int main(void)
 		TEST(nothing_dangerous_reaches_a_terminal),
 		TEST(json_strings_are_quoted),
 		TEST(base64_round_trips_and_refuses_the_rest),
+		TEST(lines_are_split_at_the_first_equals_sign),
 		TEST(lists_own_their_strings),
 		TEST(a_map_forgets_what_was_taken_and_nothing_else),
 		TEST(a_written_file_is_whole_or_the_old_one),

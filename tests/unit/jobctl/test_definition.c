@@ -42,12 +42,15 @@ static void a_patch_is_merged_into_a_definition(void **state)
 		const char *before, *patch, *after;
 	} rows[] = {
 		{"{\"command\":[\"a\"]}", "{}", "{\"command\":[\"a\"]}"},
-		{"{\"command\":[\"a\"]}", "{\"priority\":3}", "{\"command\":[\"a\"],\"priority\":3}"},
+		{"{\"command\":[\"a\"]}", "{\"priority\":3}",
+			"{\"command\":[\"a\"],\"priority\":3}"},
 		{"{\"priority\":3}", "{\"priority\":null}", "{}"},
 		{"{\"umask\":\"027\"}", "{\"umask\":null}", "{\"umask\":\"022\"}"},
-		{"{\"env\":{\"A\":\"1\",\"B\":\"2\"}}", "{\"env\":{\"A\":null,\"C\":\"3\"}}", "{\"env\":{\"B\":\"2\",\"C\":\"3\"}}"},
+		{"{\"env\":{\"A\":\"1\",\"B\":\"2\"}}", "{\"env\":{\"A\":null,\"C\":\"3\"}}",
+			"{\"env\":{\"B\":\"2\",\"C\":\"3\"}}"},
 		{"{\"env\":{\"A\":\"1\"}}", "{\"env\":null}", "{}"},
-		{"{\"env\":{\"A\":\"1\"}}", "{\"env_b64\":{\"A\":\"/w==\"}}", "{\"env_b64\":{\"A\":\"/w==\"}}"},
+		{"{\"env\":{\"A\":\"1\"}}", "{\"env_b64\":{\"A\":\"/w==\"}}",
+			"{\"env_b64\":{\"A\":\"/w==\"}}"},
 		{"{\"command\":[\"a\"]}", "{\"script\":\"x\"}", "{\"script\":\"x\"}"},
 		{"{\"script\":\"x\"}", "{\"command\":[\"a\"]}", "{\"command\":[\"a\"]}"},
 		{"{\"when\":[\"load<2\"]}", "{\"when\":[\"io<5\"]}", "{\"when\":[\"io<5\"]}"},
@@ -60,14 +63,17 @@ static void a_patch_is_merged_into_a_definition(void **state)
 		AUTO_TEXT got = merged(rows[i].before, rows[i].patch, &e);
 
 		if (!text_equal(got, rows[i].after))
-			fail_msg("%s with %s is %s (%s)", rows[i].before, rows[i].patch, got ? got : "refused", e.msg);
+			fail_msg("%s with %s is %s (%s)", rows[i].before, rows[i].patch,
+				got ? got : "refused", e.msg);
 	}
 }
 
 static void an_invalid_patch_names_the_member(void **state)
 {
-	static const char *const bad[][2] = {{"{\"priority\":\"x\"}", "priority"}, {"{\"nope\":1}", "nope"}, {"{\"nope\":null}", "nope"},
-		{"{\"env\":{\"1x\":\"y\"}}", "env"}, {"{\"env\":{\"A\":1}}", "env"}, {"{\"env\":[\"A=1\"]}", "env"}};
+	static const char *const bad[][2] = {{"{\"priority\":\"x\"}", "priority"},
+		{"{\"nope\":1}", "nope"}, {"{\"nope\":null}", "nope"},
+		{"{\"env\":{\"1x\":\"y\"}}", "env"}, {"{\"env\":{\"A\":1}}", "env"},
+		{"{\"env\":[\"A=1\"]}", "env"}};
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(bad); i++) {
@@ -88,11 +94,14 @@ static void differences_do_not_show_values_of_variables(void **state)
 	AUTO_DONE(buf) none = {};
 
 	(void)state;
-	read_spec(&a, "{\"command\":[\"a\"],\"env\":{\"P\":\"secret\",\"Q\":\"1\"},\"tz\":\"UTC\",\"timeout\":90}");
-	read_spec(&b, "{\"command\":[\"b\"],\"env\":{\"P\":\"hidden\",\"R\":\"1\"},\"priority\":5,\"timeout\":90,"
+	read_spec(&a,
+		"{\"command\":[\"a\"],\"env\":{\"P\":\"secret\",\"Q\":\"1\"},\"tz\":\"UTC\",\"timeout\":90}");
+	read_spec(&b,
+		"{\"command\":[\"b\"],\"env\":{\"P\":\"hidden\",\"R\":\"1\"},\"priority\":5,\"timeout\":90,"
 		"\"notify\":[\"webhook:https://u:pw@h/\"]}");
 	job_diff_words(&a, &b, &words);
-	assert_string_equal(words.data, "command changed, tz 'UTC' → default, env.P changed, env.R added, env.Q removed, "
+	assert_string_equal(words.data,
+		"command changed, tz 'UTC' → default, env.P changed, env.R added, env.Q removed, "
 		"priority 0 → 5, notify changed");
 	job_diff_words(&a, &a, &none);
 	assert_int_equal(none.len, 0);
@@ -114,8 +123,8 @@ static uint64_t draw(uint64_t n)
 
 static char *random_text(size_t max, bool bytes)
 {
-	static const char *const pieces[] = {"a", " ", "\n", "\t", "=", "#", "\"", "\\", "<<END", "END", "\nEND\n", "ü", "'", "{", "}",
-		"\r", "\x01", "é\n", "[", "  "};
+	static const char *const pieces[] = {"a", " ", "\n", "\t", "=", "#", "\"", "\\", "<<END",
+		"END", "\nEND\n", "ü", "'", "{", "}", "\r", "\x01", "é\n", "[", "  "};
 	AUTO_DONE(buf) b = {};
 
 	for (size_t i = draw(max); i > 0; i--)
@@ -143,7 +152,9 @@ static void random_field(struct job_spec *s, const struct job_field *f)
 			strv_take(at, random_text(8, f->bytes));
 		break;
 	case FIELD_MAP:
-		for (size_t i = draw(4); strcmp(f->name, "limits") != 0 && strcmp(f->name, "secrets") != 0 && i > 0; i--)
+		for (size_t i = draw(4);
+			strcmp(f->name, "limits") != 0 && strcmp(f->name, "secrets") != 0 && i > 0;
+			i--)
 			strv_take(at, xprintf("%c%zu=%s", (char)('a' + draw(20)), i, text));
 		break;
 	case FIELD_TIME:
@@ -193,7 +204,8 @@ static void a_definition_written_as_lines_is_read_back_equal(void **state)
 			fail_msg("round %d: %s\n%s", i, e.msg, text.data);
 		for (size_t k = 0; k < job_fields_count; k++)
 			if (!job_diff_field_equal(&job_fields[k], &a, &b))
-				fail_msg("round %d: '%s' is another\n%s", i, job_fields[k].name, text.data);
+				fail_msg("round %d: '%s' is another\n%s", i, job_fields[k].name,
+					text.data);
 	}
 }
 
@@ -208,9 +220,11 @@ static void a_patch_turns_one_definition_into_the_other(void **state)
 
 		random_spec(&a);
 		random_spec(&b);
-		for (size_t k = 0; k < job_fields_count; k++) /* JSON has durations as doubles, so microseconds may differ */
+		for (size_t k = 0; k < job_fields_count;
+			k++) /* JSON has durations as doubles, so microseconds may differ */
 			if (job_fields[k].type == FIELD_DURATION)
-				*(int64_t *)((char *)&b + job_fields[k].offset) /= USEC_SEC, *(int64_t *)((char *)&b + job_fields[k].offset) *= USEC_SEC;
+				*(int64_t *)((char *)&b + job_fields[k].offset) /= USEC_SEC,
+					*(int64_t *)((char *)&b + job_fields[k].offset) *= USEC_SEC;
 		patch = spec_patch(&a, &b);
 		if (!spec_json_merge(patch, &a, &e))
 			fail_msg("round %d: %s", i, e.msg);
@@ -222,9 +236,11 @@ static void a_patch_turns_one_definition_into_the_other(void **state)
 
 static void an_invalid_text_names_its_line(void **state)
 {
-	static const char *const bad[] = {"command = [\"a\"]\npriority = x\n", "command = [\"a\"]\nnope = 1\n", "command = a b\nx",
-		"command = [\"a\"]\nwhat", "script = <<END\nabc\n", "command = [\"a\"]\nenv = 1\n", "command = [\"a\"]\nstdin_b64 = !\n",
-		"command = [\"a\"]\nname = \"x\n", "command = [\"a\"]\npriority = 1\npriority = 2\n", "priority = 3\n",
+	static const char *const bad[] = {"command = [\"a\"]\npriority = x\n",
+		"command = [\"a\"]\nnope = 1\n", "command = a b\nx", "command = [\"a\"]\nwhat",
+		"script = <<END\nabc\n", "command = [\"a\"]\nenv = 1\n",
+		"command = [\"a\"]\nstdin_b64 = !\n", "command = [\"a\"]\nname = \"x\n",
+		"command = [\"a\"]\npriority = 1\npriority = 2\n", "priority = 3\n",
 		"command = [\"a\"]\ntemplate = t\n", "command = [\"a\"]\nenv.A = 1\nenv.A = 2\n"};
 
 	(void)state;
@@ -260,8 +276,10 @@ static char *patch_text(char *const *words, size_t n)
 
 static void operands_of_set_become_a_patch(void **state)
 {
-	AUTO_TEXT plain = PATCH((char *)"priority=5", (char *)"output-limit=10K", (char *)"dst_fold=last");
-	AUTO_TEXT reset = PATCH((char *)"priority=", (char *)"env.A=", (char *)"env.B=x=y", (char *)"tags=");
+	AUTO_TEXT plain =
+		PATCH((char *)"priority=5", (char *)"output-limit=10K", (char *)"dst_fold=last");
+	AUTO_TEXT reset =
+		PATCH((char *)"priority=", (char *)"env.A=", (char *)"env.B=x=y", (char *)"tags=");
 	AUTO_TEXT when = PATCH((char *)"cron=0 2 * * *", (char *)"cron=0 3 * * *");
 	AUTO_TEXT every = PATCH((char *)"every=15m", (char *)"param.host=db1");
 	AUTO_TEXT command = PATCH((char *)"retries=2", (char *)"--", (char *)"a", (char *)"b=c");
@@ -270,7 +288,8 @@ static void operands_of_set_become_a_patch(void **state)
 
 	(void)state;
 	assert_string_equal(plain, "{\"dst_fold\":\"last\",\"output_limit\":10240,\"priority\":5}");
-	assert_string_equal(reset, "{\"env\":{\"A\":null,\"B\":\"x=y\"},\"priority\":null,\"tags\":null}");
+	assert_string_equal(reset,
+		"{\"env\":{\"A\":null,\"B\":\"x=y\"},\"priority\":null,\"tags\":null}");
 	assert_string_equal(when, "{\"schedule\":[\"0 2 * * *\",\"0 3 * * *\"]}");
 	assert_string_equal(every, "{\"params\":{\"host\":\"db1\"},\"schedule\":[\"every 15m\"]}");
 	assert_string_equal(command, "{\"command\":[\"a\",\"b=c\"],\"retries\":2}");
@@ -280,8 +299,9 @@ static void operands_of_set_become_a_patch(void **state)
 
 static void invalid_operands_of_set_are_refused(void **state)
 {
-	static char *const bad[] = {(char *)"prio=1", (char *)"priority", (char *)"priority=high", (char *)"env=A=1", (char *)"command=x",
-		(char *)"schedule=", (char *)"foo.bar=1", (char *)"--dry-run", (char *)"in=soon", (char *)"--"};
+	static char *const bad[] = {(char *)"prio=1", (char *)"priority", (char *)"priority=high",
+		(char *)"env=A=1", (char *)"command=x", (char *)"schedule=", (char *)"foo.bar=1",
+		(char *)"--dry-run", (char *)"in=soon", (char *)"--"};
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(bad); i++) {

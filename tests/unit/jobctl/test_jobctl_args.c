@@ -19,7 +19,9 @@
 static bool parse_add(struct args **ret, struct err *e, const char **words)
 {
 	struct opt opts[OPTS_MAX];
-	struct args_how how = {.opts = opts, .count = verb_opts(verb_find(verbs, "add"), opts), .command = true};
+	struct args_how how = {.opts = opts,
+		.count = verb_opts(verb_find(verbs, "add"), opts),
+		.command = true};
 	int n = 0;
 
 	while (words[n])
@@ -125,8 +127,9 @@ static void options_set_the_fields_of_the_job(void **state)
 
 	(void)state;
 	setenv("TEST_JOBCTL", "mine", 1);
-	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=1", "-e", "B=2", "-e", "A=3", "-eTEST_JOBCTL", "--timeout", "1h30m",
-		"--umask", "27", "--output-limit", "64K", "-p", "-5", "--grace", "0", "-C", "/tmp", "--every", "15m"));
+	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=1", "-e", "B=2", "-e", "A=3",
+		"-eTEST_JOBCTL", "--timeout", "1h30m", "--umask", "27", "--output-limit", "64K",
+		"-p", "-5", "--grace", "0", "-C", "/tmp", "--every", "15m"));
 	assert_string_equal(s.name, "x");
 	assert_int_equal(s.env.n, 3);
 	assert_string_equal(s.env.v[0], "A=3");
@@ -146,8 +149,12 @@ static void schedule_options_become_schedules(void **state)
 		const char *flag, *value;
 		const char *text;
 	} rows[] = {
-		{"--in", "3h", "now + 3h"}, {"--in", "1h30m", "now + 5400s"}, {"--every", "15m", "every 15m"}, {"--at", "@17", "@17"},
-		{"--cron", "0 2 * * *", "0 2 * * *"}, {"--iso", "PT3H", "PT3H"},
+		{"--in", "3h", "now + 3h"},
+		{"--in", "1h30m", "now + 5400s"},
+		{"--every", "15m", "every 15m"},
+		{"--at", "@17", "@17"},
+		{"--cron", "0 2 * * *", "0 2 * * *"},
+		{"--iso", "PT3H", "PT3H"},
 	};
 
 	(void)state;
@@ -166,9 +173,19 @@ static void messages_name_the_option_of_a_wrong_value(void **state)
 	static const struct {
 		const char *flag, *value;
 	} rows[] = {
-		{"--name", "12"}, {"--name", "a b"}, {"--env", "1A=x"}, {"--env", "NOT_SET_ANYWHERE"},
-		{"--env", "JOBSCHED_RUN=1"}, {"--tag", "x"}, {"--umask", "8"}, {"--umask", "1000"}, {"--priority", "101"},
-		{"--priority", "x"}, {"--timeout", "soon"}, {"--output-limit", "-1"}, {"--stdin", "/nonexistent"},
+		{"--name", "12"},
+		{"--name", "a b"},
+		{"--env", "1A=x"},
+		{"--env", "NOT_SET_ANYWHERE"},
+		{"--env", "JOBSCHED_RUN=1"},
+		{"--tag", "x"},
+		{"--umask", "8"},
+		{"--umask", "1000"},
+		{"--priority", "101"},
+		{"--priority", "x"},
+		{"--timeout", "soon"},
+		{"--output-limit", "-1"},
+		{"--stdin", "/nonexistent"},
 		{"--env-file", "/nonexistent"},
 	};
 
@@ -205,12 +222,13 @@ static void the_command_of_a_job_creates_an_equal_job(void **state)
 	struct err e = {};
 
 	(void)state;
-	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=it's", "-t", "k=v", "--timeout", "90s", "--umask", "027", "-p", "7",
-		"-C", "/", "--every", "15m", "--tz", "Europe/Berlin"));
+	assert_true(SPEC_OF(&s, &e, "-n", "x", "-e", "A=it's", "-t", "k=v", "--timeout", "90s",
+		"--umask", "027", "-p", "7", "-C", "/", "--every", "15m", "--tz", "Europe/Berlin"));
 	spec_args_set_command(&s, (char *const *)(const char *[]){"echo", "a b", "$x", NULL}, 3);
 	spec_command_write(&s, NULL, &out);
-	assert_string_equal(out.data, "jobctl add --name x --tz Europe/Berlin --env 'A=it'\\''s' --tag k=v --cwd / "
-				      "--umask 027 --priority 7 --timeout 1m30s --every 15m -- echo 'a b' '$x'");
+	assert_string_equal(out.data,
+		"jobctl add --name x --tz Europe/Berlin --env 'A=it'\\''s' --tag k=v --cwd / "
+		"--umask 027 --priority 7 --timeout 1m30s --every 15m -- echo 'a b' '$x'");
 }
 
 static void a_single_word_stays_a_script_or_a_command(void **state)
@@ -252,7 +270,8 @@ static void the_help_of_a_verb_has_one_option_per_line(void **state)
 			for (size_t k = 0; k < i; k++)
 				if (strcmp(opts[i].name, opts[k].name) == 0 ||
 					(opts[i].letter && opts[i].letter == opts[k].letter))
-					fail_msg("'%s' has two options like --%s", v->name, opts[i].name);
+					fail_msg("'%s' has two options like --%s", v->name,
+						opts[i].name);
 	}
 }
 

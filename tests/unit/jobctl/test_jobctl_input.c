@@ -41,7 +41,8 @@ static void past_times_are_the_previous_occurrence(void **state)
 		{"2h ago", "2026-11-18T09:30:00Z"},
 		{"1h30m ago", "2026-11-18T10:00:00Z"},
 		{"1 day ago", "2026-11-17T11:30:00Z"},
-		{"30 days ago", "2026-10-19T10:30:00Z"}, /* before the clock change, at the same local time */
+		{"30 days ago",
+			"2026-10-19T10:30:00Z"}, /* before the clock change, at the same local time */
 		{"1 month ago", "2026-10-18T10:30:00Z"},
 		{"today", "2026-11-17T23:00:00Z"},
 		{" Yesterday ", "2026-11-16T23:00:00Z"},
@@ -112,15 +113,32 @@ static void a_schedule_option_accepts_only_its_own_form(void **state)
 	static const struct {
 		const char *flag, *value, *use; /* NULL: accepted; "": refused for another reason */
 	} cases[] = {
-		{"at", "tomorrow at 9am", NULL}, {"at", "@1700000000", NULL}, {"at", "now + 2 days", NULL},
-		{"at", "0 2 * * *", "use cron"}, {"at", "0 0 2 * * *", "use cron"}, {"at", "@daily", "use cron"},
-		{"at", "every 5m", "use every"}, {"at", "PT3H", "use iso"}, {"at", "2h", "use in"},
-		{"at", "after-finish 5m", "use after-finish"}, {"at", "manual", "use manual"}, {"at", "tomorow 9am", ""},
-		{"cron", "0 2 * * *", NULL}, {"cron", "@daily", NULL}, {"cron", "@every 15m", NULL},
-		{"cron", "tomorrow 9am", "use at"}, {"cron", "2026-11-16T09:00:00Z", "use at"}, {"cron", "noon", "use at"},
-		{"cron", "every 5m", "use every"}, {"cron", "R5/PT1H", "use iso"},
-		{"iso", "PT3H", NULL}, {"iso", "0 2 * * *", "use cron"}, {"iso", "tomorrow", "use at"},
-		{"every", "15m", NULL}, {"every", "*/5 * * * *", "use cron"}, {"in", "0 2 * * *", "use cron"},
+		{"at", "tomorrow at 9am", NULL},
+		{"at", "@1700000000", NULL},
+		{"at", "now + 2 days", NULL},
+		{"at", "0 2 * * *", "use cron"},
+		{"at", "0 0 2 * * *", "use cron"},
+		{"at", "@daily", "use cron"},
+		{"at", "every 5m", "use every"},
+		{"at", "PT3H", "use iso"},
+		{"at", "2h", "use in"},
+		{"at", "after-finish 5m", "use after-finish"},
+		{"at", "manual", "use manual"},
+		{"at", "tomorow 9am", ""},
+		{"cron", "0 2 * * *", NULL},
+		{"cron", "@daily", NULL},
+		{"cron", "@every 15m", NULL},
+		{"cron", "tomorrow 9am", "use at"},
+		{"cron", "2026-11-16T09:00:00Z", "use at"},
+		{"cron", "noon", "use at"},
+		{"cron", "every 5m", "use every"},
+		{"cron", "R5/PT1H", "use iso"},
+		{"iso", "PT3H", NULL},
+		{"iso", "0 2 * * *", "use cron"},
+		{"iso", "tomorrow", "use at"},
+		{"every", "15m", NULL},
+		{"every", "*/5 * * * *", "use cron"},
+		{"in", "0 2 * * *", "use cron"},
 	};
 
 	(void)state;
@@ -145,8 +163,17 @@ static void a_crontab_is_distinguished_from_a_script(void **state)
 		"@daily /usr/bin/true\r\n",
 	};
 	static const char *const scripts[] = {
-		"", "# nothing\n", "PATH=/bin\n", "echo hello\n", "#!/bin/sh\n0 2 * * * backup\n", "PATH=/bin\n0 2 * * * x\necho hello\n",
-		"0 2 * * *\n", "@daily\n", "for i in 1 2 3 4 5 6; do echo $i; done\n", "61 2 * * * x\n", "[ 1 = 2 ] || exit 1\n",
+		"",
+		"# nothing\n",
+		"PATH=/bin\n",
+		"echo hello\n",
+		"#!/bin/sh\n0 2 * * * backup\n",
+		"PATH=/bin\n0 2 * * * x\necho hello\n",
+		"0 2 * * *\n",
+		"@daily\n",
+		"for i in 1 2 3 4 5 6; do echo $i; done\n",
+		"61 2 * * * x\n",
+		"[ 1 = 2 ] || exit 1\n",
 	};
 
 	(void)state;
@@ -162,16 +189,20 @@ static void the_entries_of_a_crontab_become_commands(void **state)
 	AUTO_DONE(buf) system = {};
 
 	(void)state;
-	assert_int_equal(crontab_commands("MAILTO=me\nCRON_TZ=Europe/Berlin\nA='b c'\n*/5 * * * * x --all | y\n@reboot z\nSHELL=/bin/bash\n"
-					  "@daily echo 5\\%\n@hourly cat%in\n@daily q\n",
-				 4, &out),
+	assert_int_equal(
+		crontab_commands(
+			"MAILTO=me\nCRON_TZ=Europe/Berlin\nA='b c'\n*/5 * * * * x --all | y\n@reboot z\nSHELL=/bin/bash\n"
+			"@daily echo 5\\%\n@hourly cat%in\n@daily q\n",
+			4, &out),
 		5);
 	assert_string_equal(out.data,
 		"jobctl add --cron '*/5 * * * *' --tz Europe/Berlin -e 'A=b c' -- 'x --all | y'\n"
 		"jobctl add --on boot --tz Europe/Berlin -e 'A=b c' -- z\n"
 		"jobctl add --cron @daily --tz Europe/Berlin -e 'A=b c' -- /bin/bash -c 'echo 5%'\n"
 		"jobctl add --cron @hourly --tz Europe/Berlin -e 'A=b c' -- /bin/bash -c cat # and --stdin FILE with the text after '%'\n");
-	assert_int_equal(crontab_commands("17 * * * * root cd / && run-parts /etc/cron.hourly\n", 9, &system), 1);
+	assert_int_equal(crontab_commands("17 * * * * root cd / && run-parts /etc/cron.hourly\n", 9,
+				 &system),
+		1);
 	assert_string_equal(system.data,
 		"jobctl add --cron '17 * * * *' --as root -- 'cd / && run-parts /etc/cron.hourly'\n");
 }

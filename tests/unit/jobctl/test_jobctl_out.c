@@ -11,7 +11,8 @@
 
 /* ---- tables ---- */
 
-static const struct table_column two_columns[] = {{"ID", true, false}, {"STATE", false, true}, {"NAME", false, false}};
+static const struct table_column two_columns[] = {{"ID", true, false}, {"STATE", false, true},
+	{"NAME", false, false}};
 
 static void columns_are_aligned_without_trailing_blanks(void **state)
 {
@@ -59,7 +60,8 @@ static void lines_are_cut_to_the_width_of_the_terminal(void **state)
 
 static void columns_shrink_before_the_line_is_cut(void **state)
 {
-	static const struct table_column columns[] = {{"ID", true, 0}, {"NAME", false, TABLE_SHRINK}, {"WAITS", false, 0},
+	static const struct table_column columns[] = {{"ID", true, 0},
+		{"NAME", false, TABLE_SHRINK}, {"WAITS", false, 0},
 		{"COMMAND", false, TABLE_SHRINK}};
 	static const struct {
 		int width;
@@ -85,7 +87,8 @@ static void columns_shrink_before_the_line_is_cut(void **state)
 		table_init(&t, columns, ELEMENTS(columns));
 		t.width = cases[i].width;
 		for (size_t k = 0; k < ELEMENTS(columns); k++)
-			table_cell(&t, (const char *const[]){"7", "abcdefghijklmnopqrstuvwx", "-", "/usr/local/bin/backup --all --verbose"}[k]);
+			table_cell(&t, (const char *const[]){"7", "abcdefghijklmnopqrstuvwx", "-",
+					       "/usr/local/bin/backup --all --verbose"}[k]);
 		table_flush(&t, &out);
 		assert_string_equal(out.data, cases[i].text);
 	}

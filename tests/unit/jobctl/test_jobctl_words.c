@@ -46,8 +46,8 @@ static void a_number_refers_to_a_job_and_a_hash_to_a_run(void **state)
 
 static void invalid_references_are_refused(void **state)
 {
-	static const char *const wrong[] = {"", "#", "a#", "a#b", "a#0", "a#-1", "#1#2", "0", "a b", "a/b", "../x",
-		"99999999999999999999", "a#99999999999999999999", "ä", "a#1 "};
+	static const char *const wrong[] = {"", "#", "a#", "a#b", "a#0", "a#-1", "#1#2", "0", "a b",
+		"a/b", "../x", "99999999999999999999", "a#99999999999999999999", "ä", "a#1 "};
 	struct ref r;
 
 	(void)state;
@@ -104,10 +104,15 @@ static void the_zone_is_read_from_all_usual_forms(void **state)
 	static const struct {
 		const char *text, *zone;
 	} rows[] = {
-		{"Europe/Berlin", "Europe/Berlin"}, {":Europe/Berlin", "Europe/Berlin"}, {"UTC\n", "UTC"},
+		{"Europe/Berlin", "Europe/Berlin"},
+		{":Europe/Berlin", "Europe/Berlin"},
+		{"UTC\n", "UTC"},
 		{"/usr/share/zoneinfo/America/New_York", "America/New_York"},
-		{"../usr/share/zoneinfo/Etc/GMT+5", "Etc/GMT+5"}, {"CET-1CEST,M3.5.0,M10.5.0/3", NULL},
-		{"CET-1CEST", NULL}, {"", NULL}, {"/etc/somewhere", NULL},
+		{"../usr/share/zoneinfo/Etc/GMT+5", "Etc/GMT+5"},
+		{"CET-1CEST,M3.5.0,M10.5.0/3", NULL},
+		{"CET-1CEST", NULL},
+		{"", NULL},
+		{"/etc/somewhere", NULL},
 	};
 
 	(void)state;
@@ -127,10 +132,17 @@ static void times_are_shown_relative_to_now(void **state)
 		usec_t away;
 		const char *words;
 	} rows[] = {
-		{0, "now"}, {999 * USEC_MSEC, "now"}, {-999 * USEC_MSEC, "now"}, {5 * USEC_SEC, "in 5s"},
-		{5 * USEC_SEC - 100 * USEC_MSEC, "in 5s"}, {5 * USEC_SEC + 100 * USEC_MSEC, "in 5s"}, {-5 * USEC_SEC, "5s ago"},
-		{90 * USEC_SEC, "in 1m30s"}, {-2 * USEC_HOUR, "2h ago"},
-		{-(2 * USEC_HOUR + 5 * USEC_MIN + 7 * USEC_SEC), "2h5m ago"}, {3 * USEC_DAY + USEC_HOUR, "in 3d1h"},
+		{0, "now"},
+		{999 * USEC_MSEC, "now"},
+		{-999 * USEC_MSEC, "now"},
+		{5 * USEC_SEC, "in 5s"},
+		{5 * USEC_SEC - 100 * USEC_MSEC, "in 5s"},
+		{5 * USEC_SEC + 100 * USEC_MSEC, "in 5s"},
+		{-5 * USEC_SEC, "5s ago"},
+		{90 * USEC_SEC, "in 1m30s"},
+		{-2 * USEC_HOUR, "2h ago"},
+		{-(2 * USEC_HOUR + 5 * USEC_MIN + 7 * USEC_SEC), "2h5m ago"},
+		{3 * USEC_DAY + USEC_HOUR, "in 3d1h"},
 		{100 * USEC_DAY, "2024-02-22"},
 	};
 	const usec_t now = INT64_C(1700000000) * USEC_SEC;
@@ -165,7 +177,9 @@ static void local_times_have_whole_seconds(void **state)
 	}
 	setenv("TZ", "Asia/Tokyo", 1);
 	tzset();
-	words_localize("paused until 2026-11-16T20:00:00.5Z: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither", &text);
+	words_localize(
+		"paused until 2026-11-16T20:00:00.5Z: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither",
+		&text);
 	assert_string_equal(text.data,
 		"paused until 2026-11-17T05:00:00+09:00: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither");
 	assert_string_equal(words_relative(0, 100 * USEC_DAY, out), "1970-01-01");
@@ -196,10 +210,12 @@ static void a_result_is_an_exit_code_a_signal_or_a_reason(void **state)
 		{"{\"exit_code\":3,\"signal\":null,\"reason\":null}", "exit code 3"},
 		{"{\"exit_code\":null,\"signal\":9,\"reason\":null}", "killed by SIGKILL"},
 		{"{\"exit_code\":0,\"signal\":null,\"reason\":null}", ""},
-		{"{\"exit_code\":null,\"signal\":15,\"reason\":\"replaced\"}", "killed by SIGTERM, replaced"},
+		{"{\"exit_code\":null,\"signal\":15,\"reason\":\"replaced\"}",
+			"killed by SIGTERM, replaced"},
 		{"{\"reason\":\"overlap\"}", "overlap"},
 		{"{\"reason\":\"not_started\"}", "not started"},
-		{"{\"reason\":\"not_started\",\"attempts\":[{\"error\":null},{\"error\":\"no x\"}]}", "no x"},
+		{"{\"reason\":\"not_started\",\"attempts\":[{\"error\":null},{\"error\":\"no x\"}]}",
+			"no x"},
 	};
 
 	(void)state;
@@ -231,9 +247,10 @@ static void variables_that_look_like_secrets_are_masked(void **state)
 
 static void one_word_with_shell_syntax_is_a_script(void **state)
 {
-	static const char *const scripts[] = {"echo hello", "a|b", "a;b", "a&", "$HOME/x", "~/x", "a>b", "a*", "'a'",
-		"`a`", "a\nb", "(a)", "{a}", "a\\b", "#a", "a\tb", "!a"};
-	static const char *const plain[] = {"true", "/usr/bin/true", "./run-me", "a=b", "backup.sh", "a,b:c@d%e+f", "ä"};
+	static const char *const scripts[] = {"echo hello", "a|b", "a;b", "a&", "$HOME/x", "~/x",
+		"a>b", "a*", "'a'", "`a`", "a\nb", "(a)", "{a}", "a\\b", "#a", "a\tb", "!a"};
+	static const char *const plain[] = {"true", "/usr/bin/true", "./run-me", "a=b", "backup.sh",
+		"a,b:c@d%e+f", "ä"};
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(scripts); i++)
@@ -273,9 +290,17 @@ static void a_shell_reads_a_quoted_word_as_one_word(void **state)
 	static const struct {
 		const char *word, *quoted;
 	} rows[] = {
-		{"plain", "plain"}, {"", "''"}, {"a b", "'a b'"}, {"it's", "'it'\\''s'"}, {"$x", "'$x'"},
-		{"a\nb", "$'a\\nb'"}, {"\033[2J", "$'\\033[2J'"}, {"\xff'", "$'\\377\\''"}, {"K=V", "K=V"},
-		{"a\\\n", "$'a\\\\\\n'"}, {"~", "'~'"},
+		{"plain", "plain"},
+		{"", "''"},
+		{"a b", "'a b'"},
+		{"it's", "'it'\\''s'"},
+		{"$x", "'$x'"},
+		{"a\nb", "$'a\\nb'"},
+		{"\033[2J", "$'\\033[2J'"},
+		{"\xff'", "$'\\377\\''"},
+		{"K=V", "K=V"},
+		{"a\\\n", "$'a\\\\\\n'"},
+		{"~", "'~'"},
 	};
 
 	(void)state;
