@@ -14,15 +14,10 @@
 #include <errno.h>
 #include <string.h>
 
-static bool where_is_server(const char *where)
-{
-	return strstr(where, "://") != NULL;
-}
-
 char *engine_store_where(const struct config *c, const struct paths *p)
 {
 	AUTO_TEXT where = c->store ? xstrdup(c->store) : xprintf("%s/jobs.db", p->state_dir);
-	AUTO_TEXT real = where_is_server(where) ? NULL : paths_resolve(where);
+	AUTO_TEXT real = config_store_is_server(where) ? NULL : paths_resolve(where);
 
 	return real ? STEAL(real) : STEAL(where);
 }
@@ -40,7 +35,7 @@ bool engine_lock_store(struct engine *g, struct err *e)
 	enum file_system_verdict verdict;
 	AUTO_TEXT type = NULL;
 
-	if (where_is_server(g->store_where))
+	if (config_store_is_server(g->store_where))
 		return true;
 	if (!file_system_check(g->store_where, &verdict, &type, e))
 		return false;

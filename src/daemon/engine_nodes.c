@@ -161,7 +161,7 @@ static bool watch_store(struct engine *g, struct err *e)
 
 bool engine_join(struct engine *g, struct err *e)
 {
-	bool server = text_starts(g->store_where, "postgres");
+	bool server = config_store_is_server(g->store_where);
 
 	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
 			.writer_only = true, .lease = g->o.config->lease * USEC_SEC, .on_fatal = engine_on_fatal, .on_busy = engine_on_busy, .arg = g}, &g->leases, e))

@@ -23,10 +23,16 @@ struct engine {
 	char *labels;       /* see op_claim; NULL: none */
 	char *boot_id;      /* NULL: unknown */
 	char *term_file;
-	struct store_thread *leases; /* PostgreSQL: a writer for renewals only, so that they do not wait behind a batch; NULL: 'store' */
+	/*
+	 * PostgreSQL: a writer for renewals only, so that they do not wait behind a batch; NULL:
+	 * 'store'.
+	 */
+	struct store_thread *leases;
 	struct cluster *cluster;
-	bool taken_over, looked; /* runs of earlier daemons are taken over; the first OP_LOOK is complete */
-	struct peer_wakeup *peer_wakeup;       /* NULL: PostgreSQL, whose nodes are on several hosts */
+	/* Runs of earlier daemons are taken over; the first OP_LOOK is complete. */
+	bool taken_over, looked;
+	/* NULL: PostgreSQL, whose nodes are on several hosts. */
+	struct peer_wakeup *peer_wakeup;
 	struct store_watcher *store_watcher; /* NULL: this node has been the only one so far */
 	struct store_outage *store_outage;
 	struct file_lock *file_lock; /* NULL: PostgreSQL */
@@ -60,7 +66,8 @@ struct engine {
 };
 
 /* engine_start.c */
-bool engine_start(struct engine *g, struct err *e); /* false without an error: a signal told it to stop */
+/* False without an error: a signal told it to stop. */
+bool engine_start(struct engine *g, struct err *e);
 void engine_end(struct engine *g);                  /* also of an engine that was started in part */
 void engine_serve(struct engine *g);
 

@@ -101,7 +101,7 @@ int restore_run(const struct restore_command *c, const struct paths *p, const st
 	struct err e = {};
 	bool ok;
 
-	if (strstr(named, "://"))
+	if (config_store_is_server(named))
 		ok = err_set(&e, ERR_INVALID, "this store is in PostgreSQL; restore it with the tools of PostgreSQL");
 	else
 		ok = open_backup(c->backup, &backup, &e) && become_owner(dirname(copy), &e);

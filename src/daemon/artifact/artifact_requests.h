@@ -21,8 +21,10 @@ struct artifact_requests_options {
 	 * called from inside artifact_requests_get().
 	 */
 	void (*on_done)(int64_t run, int64_t fence, int tree, const struct err *why, void *arg);
-	void (*on_file)(int64_t run, int64_t fence, int socket /* moved */, void *arg); /* its file: URL is opened by the spawner and sent there */
-	void (*on_hold)(void *arg); /* call artifact_requests_hold() for each run that uses an artifact */
+	/* Has the spawner open the file of the run's artifact and send it to 'socket'. */
+	void (*on_file)(int64_t run, int64_t fence, int socket /* moved */, void *arg);
+	/* Call artifact_requests_hold() for each run that uses an artifact. */
+	void (*on_hold)(void *arg);
 	void *arg;
 };
 struct artifact_requests *artifact_requests_new(const struct artifact_requests_options *o);
@@ -37,6 +39,7 @@ struct artifact_user {
 bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u,
 	struct err *e);
 void artifact_requests_hold(struct artifact_requests *a, const struct artifact_user *u);
-void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence); /* also for an artifact that was never requested */
+/* May be called for an artifact that was never requested. */
+void artifact_requests_release(struct artifact_requests *a, int64_t run, int64_t fence);
 /* Why artifacts are delayed at the moment; NULL: no reason is known. */
 const char *artifact_requests_busy(const struct artifact_requests *a);

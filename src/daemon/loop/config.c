@@ -321,6 +321,11 @@ void config_reload(struct config *running, const struct config *fresh,
 	}
 }
 
+bool config_store_is_server(const char *store)
+{
+	return strstr(store, "://") != NULL;
+}
+
 char *config_store_shown(const char *store)
 {
 	const char *host = strstr(store, "://"), *at, *colon, *password;

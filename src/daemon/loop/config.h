@@ -77,5 +77,7 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 void config_reload(struct config *running, const struct config *fresh,
 	struct strv *ret_need_restart);
 int64_t config_run_lease(const struct config *c); /* seconds, not below 'lease' */
+bool config_store_is_server(const char *store); /* an address such as postgresql://…, not a file */
 char *config_store_shown(const char *store); /* without the password; caller frees */
-void config_print(const struct config *c, FILE *out); /* in the format of the file; passwords are replaced */
+/* Prints the format of the file; passwords are replaced. */
+void config_print(const struct config *c, FILE *out);

@@ -9,7 +9,8 @@ struct sd_event;
 struct lock_guard_process_options {
 	const char *where;  /* borrowed: path of the open store */
 	int shared;         /* descriptor of the file_lock */
-	void (*on_missing)(void *arg); /* this process has lost its locks and must not write any more */
+	/* This process has lost its locks and must not write any more. */
+	void (*on_missing)(void *arg);
 	void *arg;
 };
 
@@ -19,5 +20,6 @@ struct lock_guard_process_options {
  */
 struct lock_guard_process *lock_guard_process_new(struct sd_event *ev,
 	const struct lock_guard_process_options *o);
-void lock_guard_process_free(struct lock_guard_process *g); /* before the store is closed, or SQLite could not delete the WAL; NULL is fine */
+/* Call it before the store is closed, or SQLite cannot delete the WAL. NULL is fine. */
+void lock_guard_process_free(struct lock_guard_process *g);
 AUTO_DEFINE(lock_guard_process);

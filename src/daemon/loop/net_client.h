@@ -22,9 +22,12 @@ struct net_client_kind {
 	 * is moved; -1: none.
 	 */
 	void (*result)(const struct net_result *r, int fd, void *arg);
-	void (*has)(const struct net_id *id, void *arg);               /* jobsched-net works on a request of an earlier daemon; or NULL */
-	void (*need_file)(const struct net_id *id, int fd, void *arg); /* the descriptor is moved; or NULL */
-	void (*hold)(struct net_client *c, void *arg);                 /* calls net_client_hold() for each; or NULL */
+	/* jobsched-net works on a request of an earlier daemon; or NULL. */
+	void (*has)(const struct net_id *id, void *arg);
+	/* The descriptor is moved; or NULL. */
+	void (*need_file)(const struct net_id *id, int fd, void *arg);
+	/* Must call net_client_hold() for each artifact in use; or NULL. */
+	void (*hold)(struct net_client *c, void *arg);
 	void *arg;
 };
 
@@ -36,7 +39,8 @@ struct net_client_options {
 	const char *runtime_dir; /* of jobsched-net */
 	const char *state_dir;
 	int64_t budget;          /* bytes of all artifacts on disk */
-	void (*synced)(void *arg); /* all requests of an earlier daemon have been reported, or the connection is closed */
+	/* All requests of an earlier daemon have been reported, or the connection is closed. */
+	void (*synced)(void *arg);
 	void *arg;
 };
 bool net_client_new(struct sd_event *ev /* borrowed */, const struct net_client_options *o,
@@ -46,14 +50,17 @@ AUTO_DEFINE(net_client);
 
 void net_client_kind(struct net_client *c, enum net_kind kind,
 	const struct net_client_kind *how /* copied */);
-void net_client_connect(struct net_client *c); /* once all kinds and holds are known; does not start jobsched-net */
+/* Call it when all kinds and holds are known. Does not start jobsched-net. */
+void net_client_connect(struct net_client *c);
 bool net_client_connected(const struct net_client *c);
 bool net_client_syncing(const struct net_client *c); /* 'synced' has not been called yet */
-const char *net_client_down(const struct net_client *c); /* why it is not connected, with the command to type; NULL: it is */
+/* Why it is not connected, with the command to type; NULL: it is. */
+const char *net_client_down(const struct net_client *c);
 void net_client_set_budget(struct net_client *c, int64_t bytes);
 
 /* A repeated request is ignored. The payload is a descriptor of net_payload_memfd(), moved. */
 void net_client_request(struct net_client *c, const struct net_request *r, int payload);
 void net_client_cancel(struct net_client *c, const struct net_id *id); /* without a result */
-void net_client_ack(struct net_client *c, const struct net_id *id);    /* after the result has been recorded */
+/* Call it after the result has been recorded. */
+void net_client_ack(struct net_client *c, const struct net_id *id);
 void net_client_hold(struct net_client *c, const struct net_hold *h);

@@ -12,7 +12,8 @@ struct sd_event;
 
 /* A reader that follows one attempt. Embedded; all zero: not following. */
 struct output_follower {
-	void (*on_change)(struct output_follower *f); /* must not follow or unfollow another reader */
+	/* Must not follow or unfollow another reader. */
+	void (*on_change)(struct output_follower *f);
 	int64_t run, attempt;
 	struct output_watch *watch; /* NULL: not following */
 	int wd;

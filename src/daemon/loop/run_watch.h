@@ -25,4 +25,5 @@ void run_watch_free(struct run_watch *w);
 AUTO_DEFINE(run_watch);
 
 void run_watch_notify(struct run_watch_set *h, int64_t job, int64_t run, enum run_state state);
-void run_watch_recheck(struct run_watch_set *h); /* other nodes may have changed any run: calls all watches of jobs, with run 0 */
+/* Other nodes may have changed any run: calls all watches of jobs, with run 0. */
+void run_watch_recheck(struct run_watch_set *h);

@@ -18,11 +18,14 @@ struct spawner_link;
 struct spawner_link_options {       /* everything is borrowed and outlives the link */
 	const char *node_id;        /* new with each start of the daemon */
 	const char *socket;
-	const char *program;        /* started if no spawner listens at 'socket'; NULL: systemd starts it */
+	/* Started if no spawner listens at 'socket'; NULL: systemd starts it. */
+	const char *program;
 	const char *runtime_dir, *output_dir; /* passed to the program */
 	usec_t (*offset)(void *arg); /* store clock minus this host's clock; NULL: 0 */
-	void (*on_change)(void *arg); /* a report has been handled: there may be room or work again */
-	void (*on_exit)(int status, void *arg); /* a newer daemon has taken over: end with this status */
+	/* A report has been handled: there may be room or work again. */
+	void (*on_change)(void *arg);
+	/* A newer daemon has taken over: end with this status. */
+	void (*on_exit)(int status, void *arg);
 	void *arg;
 };
 
@@ -51,7 +54,8 @@ bool spawner_link_open(struct spawner_link *l, struct err *e);
  */
 void spawner_link_connect(struct spawner_link *l);
 void spawner_link_close(struct spawner_link *l, usec_t delay); /* connects again after 'delay' */
-void spawner_link_stop(struct spawner_link *l);                /* no further attempts to connect after a failed one */
+/* Makes no further attempt to connect. */
+void spawner_link_stop(struct spawner_link *l);
 
 /*
  * The link is ready from SPAWN_LIST_DONE on: every run that the spawner has is known.
@@ -61,23 +65,29 @@ bool spawner_link_ready(const struct spawner_link *l);
 void spawner_link_suspend(struct spawner_link *l);
 void spawner_link_list(struct spawner_link *l); /* asks for the list; connected only */
 
-const char *spawner_link_id(const struct spawner_link *l); /* of the connected spawner; NULL: not connected */
-enum warrant_policy spawner_link_warrants(const struct spawner_link *l); /* of the spawner that was connected last */
-unsigned spawner_link_limits_refused(const struct spawner_link *l); /* enum limit_kind; 0 while not connected */
-struct sandbox_offers *spawner_link_sandboxes(const struct spawner_link *l); /* a reference; NULL: not known yet */
+/* The id of the connected spawner; NULL: not connected. */
+const char *spawner_link_id(const struct spawner_link *l);
+/* Policy of the spawner that was connected last. */
+enum warrant_policy spawner_link_warrants(const struct spawner_link *l);
+/* Limits (enum limit_kind) that the spawner cannot enforce; 0 while not connected. */
+unsigned spawner_link_limits_refused(const struct spawner_link *l);
+/* A reference to the sandbox profiles of the spawner; NULL: not known yet. */
+struct sandbox_offers *spawner_link_sandboxes(const struct spawner_link *l);
 
 /* ERR_BUSY: the link is not ready. */
 bool spawner_link_start(struct spawner_link *l, const struct start_plan *p, struct err *e);
-/* These do nothing while not connected. */
+/* The next three do nothing while not connected. Call spawner_link_ack() after the commit of the end. */
 void spawner_link_cancel(struct spawner_link *l, int64_t run, int64_t fence);
-void spawner_link_ack(struct spawner_link *l, int64_t run, int64_t fence); /* after the commit of its end */
-void spawner_link_set_deadline(struct spawner_link *l, usec_t end_at, usec_t kill_at); /* see spawn_client_lease() */
+void spawner_link_ack(struct spawner_link *l, int64_t run, int64_t fence);
+void spawner_link_set_deadline(struct spawner_link *l, usec_t end_at, usec_t kill_at);
 bool spawner_link_open_file(struct spawner_link *l, const struct spawn_file *f, struct err *e);
-bool spawner_link_forget_output(struct spawner_link *l, int64_t run, int64_t attempt); /* false: not connected, try later */
+/* Deletes the output of an attempt. False: not connected, try later. */
+bool spawner_link_forget_output(struct spawner_link *l, int64_t run, int64_t attempt);
 
 /* Whether the spawner can start runs. Costs some system calls: for status requests only. */
 struct spawner_link_health {
-	char why[128];  /* why it starts nothing: not connected, stopped, or not reading; empty: it works */
+	/* Why it starts nothing: not connected, stopped, or not reading; empty: it works. */
+	char why[128];
 	pid_t stopped;  /* its process if SIGCONT would help; else 0 */
 };
 void spawner_link_health(const struct spawner_link *l, struct spawner_link_health *ret);

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/loop/config.h"
 #include "daemon/loop/store_thread.h"
 #include "store/backend/lock_holder.h"
 #include <inttypes.h>
@@ -32,11 +33,6 @@ struct store_outage {
 static usec_t outage_boottime(const struct store_outage *o)
 {
 	return clock_boot(o->o.clock);
-}
-
-static bool outage_of_server(const struct store_outage *o)
-{
-	return strstr(o->o.where, "://") != NULL;
 }
 
 /* ---- another process holds the file ---- */
@@ -74,7 +70,7 @@ static void outage_explain(struct store_outage *o, const struct store_health *h)
 	else if (h->fails_since)
 		snprintf(o->why, sizeof(o->why), "%.*s", (int)sizeof(o->why) - 1, h->why);
 	else
-		snprintf(o->why, sizeof(o->why), "no answer from %s", outage_of_server(o) ? "PostgreSQL" : "its file system");
+		snprintf(o->why, sizeof(o->why), "no answer from %s", config_store_is_server(o->o.where) ? "PostgreSQL" : "its file system");
 }
 
 static void outage_begin(struct store_outage *o, usec_t since)
@@ -129,7 +125,7 @@ static void check_threads(struct store_outage *o)
 	}
 	if (since)
 		watch_holder(o);
-	if (since && !was_away && !worst.fails_since && !outage_of_server(o) && o->holder.state != 'T' && outage_boottime(o) - since < FILE_PATIENCE)
+	if (since && !was_away && !worst.fails_since && !config_store_is_server(o->o.where) && o->holder.state != 'T' && outage_boottime(o) - since < FILE_PATIENCE)
 		since = 0;
 	if (since && !was_away)
 		outage_begin(o, since);

@@ -14,7 +14,11 @@ struct store_outage_options {                     /* everything is borrowed and 
 	const struct store_thread *threads[2]; /* watched; NULL: none */
 	const struct clock *clock;          /* of this host */
 	const char *where;                  /* the store */
-	usec_t hold_max;                    /* a node that was stopped (SIGSTOP) while it wrote is killed when it has held the file for this long */
+	/*
+	 * A node that was stopped (SIGSTOP) while it wrote is killed when it has held the file for
+	 * this long.
+	 */
+	usec_t hold_max;
 	/*
 	 * Repeatedly during an outage. 'unknown': clients should not wait any longer for operations
 	 * that are under way.

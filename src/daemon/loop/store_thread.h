@@ -16,9 +16,11 @@ struct batch_wake;
 
 struct store_health {
 	bool busy;           /* operations are waiting or under way */
-	usec_t waits_since;  /* boottime: a thread has waited for the store since then; 0: none waits */
+	/* Boottime: a thread has waited for the store since then; 0: none waits. */
+	usec_t waits_since;
 	usec_t answered;     /* boottime: end of the last successful batch */
-	usec_t fails_since;  /* boottime: every batch since then has failed; 0: the last one succeeded */
+	/* Boottime: every batch since then has failed; 0: the last one succeeded. */
+	usec_t fails_since;
 	char why[512];       /* with fails_since: the error of the last batch */
 };
 
@@ -30,17 +32,23 @@ struct store_thread_options {
 	usec_t lease;        /* see store_options */
 	bool no_checkpoint;  /* see store_options */
 	const struct clock *clock;
-	void (*on_wake)(const struct batch_wake *w, void *arg);   /* on the loop, after every batch, also a failed one */
-	void (*on_fatal)(const struct err *e, void *arg);         /* on the loop: the store must not be written to any more */
-	void (*on_events)(const struct event_list *l, void *arg); /* on the loop: committed events */
-	void (*on_op)(const struct op *op, void *arg);            /* on the loop: every operation, before its own on_done */
-	void (*on_busy)(void *arg);                               /* on the loop: an operation or a read was submitted */
+	/* On the loop, after every batch, also a failed one. */
+	void (*on_wake)(const struct batch_wake *w, void *arg);
+	/* On the loop: the store must not be written to any more. */
+	void (*on_fatal)(const struct err *e, void *arg);
+	/* On the loop: committed events. */
+	void (*on_events)(const struct event_list *l, void *arg);
+	/* On the loop: every operation, before its own on_done. */
+	void (*on_op)(const struct op *op, void *arg);
+	/* On the loop: an operation or a read was submitted. */
+	void (*on_busy)(void *arg);
 	void *arg;
 };
 
 bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
 	struct store_thread **ret, struct err *e);
-void store_thread_free(struct store_thread *t); /* completes queued work first, unless the store does not answer */
+/* Completes queued work first, unless the store does not answer. */
+void store_thread_free(struct store_thread *t);
 void store_thread_leave(struct store_thread *t); /* shortens the wait for operations under way */
 AUTO_DEFINE(store_thread);
 
@@ -51,7 +59,8 @@ const char *store_thread_store_id(const struct store_thread *t);
  * covers it.
  */
 void store_thread_submit(struct store_thread *t, struct op *op /* moved */);
-bool store_thread_no_room(const struct store_thread *t);   /* the disk is full: submissions are refused */
+/* The disk is full: submissions are refused. */
+bool store_thread_no_room(const struct store_thread *t);
 size_t store_thread_backlog(const struct store_thread *t); /* operations waiting or in the batch */
 
 void store_thread_health(const struct store_thread *t, struct store_health *ret);
@@ -67,7 +76,8 @@ struct read_task {
 	struct fair_item item;
 	void (*work)(struct store *s, struct read_task *t);
 	void (*done)(struct read_task *t); /* owns the task */
-	size_t charge; /* set by 'work': bytes of the result, counted for the uid until store_thread_release() */
+	/* Set by 'work': bytes of the result, counted for the uid until store_thread_release(). */
+	size_t charge;
 };
 void store_thread_read(struct store_thread *t, struct read_task *task /* moved */);
 void store_thread_release(struct store_thread *t, int64_t uid, size_t bytes);

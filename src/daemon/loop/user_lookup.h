@@ -33,7 +33,10 @@ struct user_lookup_task {
 	uint32_t uid;
 	char *name;       /* owned */
 	bool ok;
-	struct err err;   /* ERR_NOT_FOUND, ERR_DENIED: there is no such user; ERR_BUSY: the database does not answer */
+	/*
+	 * ERR_NOT_FOUND, ERR_DENIED: there is no such user; ERR_BUSY: the database does not answer.
+	 */
+	struct err err;
 	/*
 	 * On the loop; owns the task. After user_lookup_free() it may be called on any thread, and
 	 * must only free the task.

@@ -12,9 +12,11 @@ struct job_spec;
 
 enum active_run_stage {
 	ACTIVE_RUN_HELD,     /* claimed before there is room; starts when another run ends */
-	ACTIVE_RUN_ADOPTED,  /* taken over after a restart or reconnect; the spawner has not reported on it yet */
+	/* Taken over after a restart or reconnect; the spawner has not reported on it yet. */
+	ACTIVE_RUN_ADOPTED,
 	ACTIVE_RUN_FETCHING, /* waits for its artifact */
-	ACTIVE_RUN_STARTING, /* from the claim, or the end of the wait, until the spawner reports the start */
+	/* From the claim, or the end of the wait, until the spawner reports the start. */
+	ACTIVE_RUN_STARTING,
 	ACTIVE_RUN_RUNNING,
 	ACTIVE_RUN_ENDED,    /* the end is known but not recorded yet */
 };
@@ -23,10 +25,12 @@ struct active_run {
 	struct run *run;         /* owned */
 	char *spec;              /* owned; JSON of the job, until the plan is sent */
 	char *artifact, *artifact_sum; /* owned; URL and SHA-256 of its artifact; NULL: none */
-	int tree;                /* owned; the directory of its artifact, until the plan is sent; -1: none */
+	/* Owned; the directory of its artifact, until the plan is sent; -1: none. */
+	int tree;
 	enum active_run_stage stage;
 	struct retry_policy retry; /* the default policy until the spec was read */
-	bool orphan;             /* its spawner is gone; the run is lost unless the next spawner reports its end */
+	/* Its spawner is gone; the run is lost unless the next spawner reports its end. */
+	bool orphan;
 	bool outlives_lease;     /* its job may overlap, so it continues when the lease is lost */
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct active_run *next_held;
@@ -36,7 +40,8 @@ struct active_run {
 	bool late;               /* the store has refused the end before */
 	struct attempt end;      /* strings are owned; pid and started_at are set when it starts */
 	usec_t typical;          /* usual duration; 0: no notice about long runs is wanted */
-	usec_t long_at;          /* when it becomes unusually long; 0: never, or the notice was added */
+	/* When it becomes unusually long; 0: never, or the notice was added. */
+	usec_t long_at;
 };
 
 bool active_run_outlives_lease(const struct job_spec *spec); /* the job may overlap */
@@ -54,12 +59,16 @@ struct active_runs {
 	void *arg;
 };
 void active_runs_done(struct active_runs *all);
-struct active_run *active_runs_get(const struct active_runs *all, int64_t run, int64_t fence); /* NULL: not in the table */
+/* Returns NULL if the run is not in the table. */
+struct active_run *active_runs_get(const struct active_runs *all, int64_t run, int64_t fence);
 void active_runs_add(struct active_runs *all, struct active_run *f /* moved */);
 void active_runs_remove(struct active_runs *all, struct active_run *f); /* frees it */
-void active_runs_set_stage(struct active_runs *all, struct active_run *f, enum active_run_stage stage); /* neither from nor to ACTIVE_RUN_HELD */
+/* Not for changes from or to ACTIVE_RUN_HELD. */
+void active_runs_set_stage(struct active_runs *all, struct active_run *f,
+	enum active_run_stage stage);
 void active_runs_hold(struct active_runs *all, struct active_run *f);
-struct active_run *active_runs_release(struct active_runs *all, struct active_run *f); /* NULL: the first one; to ACTIVE_RUN_STARTING */
+/* Moves a held run (NULL: the first one) to ACTIVE_RUN_STARTING. */
+struct active_run *active_runs_release(struct active_runs *all, struct active_run *f);
 void active_runs_end(struct active_runs *all, struct active_run *f);    /* to ACTIVE_RUN_ENDED */
 /*
  * Calls on_overlong() once for each run that has become unusually long. Returns when the next one

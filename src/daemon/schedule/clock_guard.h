@@ -16,7 +16,8 @@ struct clock_guard_options {
 	struct store_thread *store;   /* borrowed */
 	struct schedule_cache *schedule_cache;  /* borrowed; used on the store thread */
 	usec_t wait;                  /* how long after the start to wait for synchronisation */
-	bool (*others)(void *arg);    /* other nodes have planned meanwhile, so there is nothing to catch up. NULL: never */
+	/* Other nodes have planned meanwhile, so there is nothing to catch up. NULL: never. */
+	bool (*others)(void *arg);
 	void (*on_change)(void *arg); /* pump again */
 	void *arg;
 };
@@ -37,6 +38,8 @@ struct clock_guard_verdict {
 	usec_t again; /* USEC_NEVER: after on_change */
 };
 struct clock_guard_verdict clock_guard_pump(struct clock_guard *t);
-void clock_guard_set_alarm(struct clock_guard *t, usec_t alarm); /* when the next pump is due; USEC_NEVER: not known */
+/* When the next pump is due; USEC_NEVER: not known. */
+void clock_guard_set_alarm(struct clock_guard *t, usec_t alarm);
 
-enum clock_trust clock_guard_trust(const struct clock_guard *t); /* for status requests; NULL: CLOCK_GOOD */
+/* For status requests; NULL: CLOCK_GOOD. */
+enum clock_trust clock_guard_trust(const struct clock_guard *t);

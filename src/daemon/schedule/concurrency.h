@@ -20,7 +20,8 @@ struct concurrency *concurrency_new(const struct clock *clock /* borrowed */,
 	struct dispatcher *d /* borrowed */, const struct concurrency_rules *rules);
 void concurrency_free(struct concurrency *g);
 AUTO_DEFINE(concurrency);
-void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules *rules); /* after a reload */
+/* Applies new rules after a reload. */
+void concurrency_set_rules(struct concurrency *g, const struct concurrency_rules *rules);
 
 /*
  * Call it before dispatcher_pump(). Returns after how many microseconds to call again; USEC_NEVER:

@@ -28,18 +28,23 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	const char *node_name;          /* the same after a restart */
 	const char *output_dir;
 	usec_t lease;                   /* the node lease */
-	usec_t run_lease;               /* how long after the last renewal the runs of this node belong to it */
+	/* How long the runs of this node belong to it after the last renewal. */
+	usec_t run_lease;
 	bool barred;                    /* this node never leads */
 	const char *labels;             /* of this node, in the format of op_claim; NULL: none */
 	const char *boot_id;            /* of the kernel; NULL: unknown */
 	const char *machine;            /* NULL: unknown */
-	bool (*others)(void *arg);      /* other nodes exist, so they may ask for the output of runs of this node */
+	/* Other nodes exist, so they may ask for the output of runs of this node. */
+	bool (*others)(void *arg);
 	bool (*trusted)(void *arg);     /* the node lease is valid: runs may be started */
 	bool in_use;                    /* this and the next: see op_node_open */
 	const struct strv *past_spawners;
-	void (*on_spawner)(const char *spawner, void *arg); /* before the store learns the id of this spawner; NULL: nothing */
-	void (*on_opened)(int64_t others, void *arg); /* the node is registered in the store, beside this many other nodes */
-	void (*on_fenced)(void *arg);   /* the store or the spawner refused: this node has no lease */
+	/* Called before this spawner is registered in the store; NULL: nothing. */
+	void (*on_spawner)(const char *spawner, void *arg);
+	/* The node is registered in the store, beside this many other nodes. */
+	void (*on_opened)(int64_t others, void *arg);
+	/* The store or the spawner refused: this node has no lease. */
+	void (*on_fenced)(void *arg);
 	void (*on_ready)(void *arg);    /* once: the runs of earlier daemons have been taken over */
 	void (*on_change)(void *arg);   /* there may be room or work again: pump soon */
 	void (*on_exit)(int status, void *arg); /* the daemon must end with this status */
@@ -56,16 +61,12 @@ AUTO_DEFINE(dispatcher);
  * spawner is reachable.
  */
 bool dispatcher_start(struct dispatcher *d, struct err *e);
-/*
- * Claims nothing more and gives back runs that were claimed but not started. Running ones continue.
- */
+/* Claims nothing more and gives back claimed runs that have not started. Running ones continue. */
 void dispatcher_stop(struct dispatcher *d);
 
-usec_t dispatcher_last_seen(const struct dispatcher *d); /* when an earlier daemon of this node last wrote to the store; 0: never */
-/*
- * The first time at which a queued run in the store is due, after each batch; USEC_NEVER: there is
- * none.
- */
+/* When an earlier daemon of this node last wrote to the store; 0: never. */
+usec_t dispatcher_last_seen(const struct dispatcher *d);
+/* When the first queued run in the store is due, after each batch; USEC_NEVER: there is none. */
 void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
 /*
  * Claims what is due if there is room. Returns when to call again; USEC_NEVER: after the next
@@ -74,7 +75,8 @@ void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
 usec_t dispatcher_pump(struct dispatcher *d);
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);   /* kept of one attempt */
-void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max); /* running at a time, of one owner; 0: no limit */
+/* Limit of concurrent runs of one owner; 0: none. */
+void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max);
 /* The figures that conditions ('when') are compared with; unknown until the first call. */
 void dispatcher_set_machine(struct dispatcher *d, const struct machine_figures *m);
 void dispatcher_machine(const struct dispatcher *d, struct machine_figures *ret);
@@ -89,19 +91,21 @@ struct dispatcher_counts {
 	uint64_t ended;      /* runs that ended on this node since the daemon started */
 	const char *refused; /* borrowed: why the last claim failed; NULL: it succeeded */
 	usec_t refused_since;
-	const char *artifacts; /* borrowed: why runs with artifacts have to wait; NULL: no reason is known */
+	/* Borrowed: why runs with artifacts have to wait; NULL: no reason is known. */
+	const char *artifacts;
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 
 /* Calls from artifact_requests.h. */
 void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence,
 	int tree /* moved */, const struct err *why /* NULL: the artifact is there */);
-void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket /* moved */); /* the spawner sends the file there */
-void dispatcher_artifacts_hold(struct dispatcher *d); /* calls artifact_requests_hold() for each run that uses one */
+/* Has the spawner open the file of the artifact and send it to the socket. */
+void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence,
+	int socket /* moved */);
+/* Calls artifact_requests_hold() for each run that uses one. */
+void dispatcher_artifacts_hold(struct dispatcher *d);
 
-/*
- * Ends the worker of this run if it is on this node. Call it after the commit of the cancellation.
- */
+/* Ends the worker of a run if it is on this node. Call it after the commit of the cancellation. */
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence);
 /* Records a run of a dead node as lost. The store has transferred it to this node. */
 void dispatcher_record_lost(struct dispatcher *d, struct claimed *c);

@@ -23,7 +23,8 @@ struct dispatcher {
 	usec_t next_due, not_before;
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled while the claim was under way */
-	struct map disowned;             /* run → fence: no longer of this node, but its worker continues */
+	/* Run → fence: no longer of this node, but its worker continues. */
+	struct map disowned;
 	struct op *refused;              /* operations to be submitted again */
 	unsigned start_failures;         /* transient ones in a row */
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
@@ -42,7 +43,8 @@ struct dispatcher {
 	bool was_open;                   /* the node was registered once */
 	bool was_ready;                  /* on_ready was called */
 	char *last_spawner;              /* owned: the id of the previous connection's spawner */
-	struct strv spawners;            /* the ids of all spawners so far: operations that name one may outlive the connection */
+	/* The ids of all spawners so far: operations that name one may outlive the connection. */
+	struct strv spawners;
 	usec_t last_seen;                /* see dispatcher_last_seen() */
 	char *host;                      /* owned */
 };
@@ -63,20 +65,27 @@ void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f,
 void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r);
 void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid,
 	usec_t started_at);
-int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg); /* records the starts of runs that still run */
+/* Records the starts of runs that still run. */
+int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg);
 
 /* dispatcher_ends.c */
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused an operation */
-bool dispatcher_may_retry(enum err_kind kind);                       /* the operation may succeed later */
-void dispatcher_end_run(struct dispatcher *d, struct active_run *f); /* records f->end, which the caller has filled in */
+/* The operation may succeed later. */
+bool dispatcher_may_retry(enum err_kind kind);
+/* Records f->end, which the caller has filled in. */
+void dispatcher_end_run(struct dispatcher *d, struct active_run *f);
 void dispatcher_end_unknown_run(struct dispatcher *d,
 	struct active_run *f /* moved; not in active_runs */);
-void dispatcher_retry_ends(struct dispatcher *d);                    /* submits the ends that the store refused again */
+/* Submits the ends that the store refused again. */
+void dispatcher_retry_ends(struct dispatcher *d);
 
 /* dispatcher_artifacts.c */
-void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec); /* copies URL and sum of its artifact, if any */
+/* Copies URL and sum of its artifact, if any. */
+void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec);
 /* Requests the artifact. dispatcher_start_run() is called again when it is there. */
 bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f,
 	const struct job_spec *spec, struct err *e);
-void dispatcher_artifacts_watch(struct dispatcher *d); /* releases the artifact of each run that is removed from active_runs */
-void dispatcher_artifacts_stop(struct dispatcher *d);  /* gives back runs that wait for an artifact */
+/* Releases the artifact of each run that is removed from active_runs. */
+void dispatcher_artifacts_watch(struct dispatcher *d);
+/* Gives back runs that wait for an artifact. */
+void dispatcher_artifacts_stop(struct dispatcher *d);

@@ -13,6 +13,8 @@ struct pause_timer *pause_timer_new(const struct clock *clock,
 void pause_timer_free(struct pause_timer *p); /* after the store threads have ended */
 AUTO_DEFINE(pause_timer);
 
-void pause_timer_set_end(struct pause_timer *p, usec_t at); /* the first begin or end of a pause; USEC_NEVER: none */
-usec_t pause_timer_pump(struct pause_timer *p);            /* when to call again; USEC_NEVER: after the next commit */
+/* The first begin or end of a pause; USEC_NEVER: none. */
+void pause_timer_set_end(struct pause_timer *p, usec_t at);
+/* When to call again; USEC_NEVER: after the next commit. */
+usec_t pause_timer_pump(struct pause_timer *p);
 void pause_timer_stop(struct pause_timer *p);

@@ -24,6 +24,7 @@ usec_t planner_pump(struct planner *p);
 /* Once at start: queues the boot jobs if the store has not seen this boot of the kernel. */
 void planner_boot(struct planner *p, const char *node_name /* borrowed until planner_free() */);
 void planner_invalidate(struct planner *p); /* compiles schedules and reads time zones again */
-const char *planner_refused(const struct planner *p, usec_t *ret_since); /* why the last planning failed; NULL: it succeeded */
+/* Why the last planning failed; NULL: it succeeded. */
+const char *planner_refused(const struct planner *p, usec_t *ret_since);
 usec_t planner_next_slot(const struct planner *p); /* see planner_set_next_slot() */
 void planner_stop(struct planner *p); /* plans nothing more */

@@ -13,4 +13,5 @@ struct rate_meter {
 };
 
 void rate_meter_count(struct rate_meter *p, usec_t boottime);
-size_t rate_meter_recent(const struct rate_meter *p, usec_t boottime); /* in the last one to two windows; 0 after a pause */
+/* Events in the last one to two windows; 0 after a pause. */
+size_t rate_meter_recent(const struct rate_meter *p, usec_t boottime);
