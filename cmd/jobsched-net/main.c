@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jobsched-net program: options, socket and event loop. */
+/* The jobsched-net program. */
 #include "base/auto.h"
 #include "base/detach.h"
 #include "base/err.h"

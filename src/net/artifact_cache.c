@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The artifact cache: answers requests from its entries, and starts tasks for artifacts that it does not have. */
+/* Answers artifact requests from the cache; starts tasks for missing artifacts. */
 #include "net/artifact_cache.h"
 #include "base/err.h"
 #include "base/io.h"

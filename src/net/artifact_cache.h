@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The artifact cache: downloads each artifact once, verifies it, and keeps it while the budget allows. */
+/* The artifact cache, which downloads each artifact once. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Downloads an artifact to a file and verifies its SHA-256. The function blocks, so it runs in a child process. */
+/* Downloads an artifact to a file. The function blocks, so it runs in a child process. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks of the artifact cache: each fetches and unpacks one artifact, or makes one private copy, in children. */
+/* Tasks of the artifact cache: each makes one entry or one private copy, in child processes. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"

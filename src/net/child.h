@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short-lived child processes of jobsched-net. Each executes one task and reports to its parent. */
+/* Short-lived child processes of jobsched-net, one per task. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks, sends and receives frames. */
+/* Frames: layout, checks, transfer. */
 #include "net/net_frame.h"
 #include "base/auto.h"
 #include "base/err.h"

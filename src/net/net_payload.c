@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes the payload of a request as a sealed memory file, and decodes it. */
+/* Encodes the payload of a request as a sealed memory file; decodes it. */
 #include "net/net_payload.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variable part of a request to jobsched-net: texts and a body, passed as a sealed memfd. */
+/* The variable part of a request to jobsched-net, passed as a sealed memfd. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

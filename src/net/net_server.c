@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection to the daemon and the list of its requests. */
+/* The connection to the daemon with the list of its requests. */
 #include "net/net_server.h"
 #include "base/err.h"
 #include "base/log.h"

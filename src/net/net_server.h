@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Serves one daemon: executes its requests and keeps their results until they are acknowledged. */
+/* Serves one daemon: executes its requests, keeps their results until they are acknowledged. */
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"

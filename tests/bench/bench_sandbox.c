@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each ingredient of a sandbox adds to a run of 'true', in microseconds of CPU, and its ratio to a bare spawn. */
+/* Measures the cost of each part of a sandbox for a run of 'true', in microseconds of CPU time. */
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -25,7 +25,7 @@ struct row {
 	const char *name;
 	struct sandbox profile;
 	bool as_nobody, in_group;
-	struct sandbox_set *made; /* NULL: bare */
+	struct sandbox_set *made; /* NULL: without a sandbox */
 	double cpu[ROUNDS], wall[ROUNDS];
 };
 
@@ -33,7 +33,7 @@ static struct row rows[] = {
 	{"bare posix_spawn", {}},
 	{"our steps, no sandbox", {.capabilities = SANDBOX_CAPS_ALL}},
 	{"user and groups changed", {.capabilities = SANDBOX_CAPS_ALL}, .as_nobody = true},
-	{"control group, born in it", {.capabilities = SANDBOX_CAPS_ALL}, .in_group = true},
+	{"control group, created in it", {.capabilities = SANDBOX_CAPS_ALL}, .in_group = true},
 	{"no_new_privs", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1}}},
 	{"seccomp, standard", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STANDARD}}},
 	{"seccomp, strict", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PRIVILEGES] = 1, [SANDBOX_CALLS] = CALLS_STRICT}}},
@@ -49,7 +49,7 @@ static struct row rows[] = {
 	{"mount namespace, own /tmp", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_TMP] = 1}}},
 	{"mount namespace, own /dev", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_DEV] = 1}}},
 	{"mount namespace, empty /run", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_RUN] = 1}}},
-	{"PID namespace, its keeper, /proc", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PIDS] = 1}}},
+	{"PID namespace, init process, /proc", {.capabilities = SANDBOX_CAPS_ALL, .part = {[SANDBOX_PIDS] = 1}}},
 	{"all of 'standard'", {.name = (char *)"standard"}},
 	{"all of 'strict'", {.name = (char *)"strict"}},
 };
@@ -114,10 +114,10 @@ static void prepare(struct row *r, struct launch_stacks *l, const char *init)
 	if (!sandbox_set_open(&r->made, &one, false, init, l, &e))
 		die(r->name, e.msg);
 	if (!r->made->v[0].usable)
-		printf("%-36s cannot be had: %s\n", r->name, r->made->v[0].missing);
+		printf("%-36s not supported: %s\n", r->name, r->made->v[0].missing);
 }
 
-/* Other people's load only ever adds; rounds that did not take place are 0. */
+/* The minimum, because other load only adds time. A value of 0 means that the round was not run. */
 static double least(const double *v)
 {
 	double min = v[0];
@@ -153,10 +153,10 @@ int main(int argc, char **argv)
 
 	if (!launch_stacks_new(&l, &e))
 		die("launcher", e.msg);
-	cgroups_open(&groups, argc > 1 ? argv[1] : "auto", "bench", &e); /* a directory of cgroup2; none: that row is empty */
+	cgroups_open(&groups, argc > 1 ? argv[1] : "auto", "bench", &e); /* a cgroup2 directory; without one that row is empty */
 	for (size_t i = 1; i < ELEMENTS(rows); i++)
 		prepare(&rows[i], l, init);
-	for (int round = 0; round < ROUNDS; round++) /* in turns, because the machine is never the same twice */
+	for (int round = 0; round < ROUNDS; round++) /* interleaved, because the load of the machine changes */
 		for (size_t i = 0; i < ELEMENTS(rows); i++)
 			if ((!rows[i].made || rows[i].made->v[0].usable) && (!rows[i].in_group || cgroups_enabled(&groups)))
 				measure(&rows[i], round, l, null);

@@ -37,6 +37,8 @@ PAGES = (
     ("jobsched-policies.7", True, True, 20),
     ("jobsched-cluster.7", False, True, 10),
     ("jobsched-command.7", True, True, 8),
+    ("jobsched-net.8", True, True, 2),
+    ("jobsched-sandbox.7", True, True, 5),
     ("jobsched-time.7", False, False, 15),
     ("jobschedd.8", False, True, 3),
     ("jobschedd.conf.5", False, True, 2),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interface between child.c, which has the setup steps, and launch.c, which creates the processes. */
+/* Shared by child.c, which has the setup steps, with launch.c, which creates the processes. */
 #pragma once
 #include "exec/child/child.h"
 

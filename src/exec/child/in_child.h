@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attribute for functions that run between clone() and exec(), in the memory of the creating process: system calls only. */
+/* Attribute for functions that run in the child before exec(): system calls only. */
 #pragma once
 
 /* The child runs on a stack that the sanitizers do not know, and its writes change the memory of its creator. */

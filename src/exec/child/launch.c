@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates the worker process and, if the profile has one, its PID namespace with an init process. */
+/* Creates the processes of a worker, with a PID namespace if the profile has one. */
 #include "exec/child/launch.h"
 #include "base/auto.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes and decodes the requests and settings of a launcher. */
+/* Encodes the requests to a launcher; decodes them. */
 #include "exec/child/launch_request.h"
 #include "base/auto.h"
 #include "base/buf.h"

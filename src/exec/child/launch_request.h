@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request to a launcher: a child plan encoded as bytes and descriptors. */
+/* The request to a launcher: an encoded child plan. */
 /*
  * Both sides are the same program (/proc/self/exe), so plain structs are passed. The bytes are in memory that both processes
  * share; the descriptors are passed through a socket.

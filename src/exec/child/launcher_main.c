@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Main function of a launcher: creates workers, and is blocked instead of the spawner when a file system does not answer. */
+/* Main function of a launcher, which is blocked instead of the spawner when a file system does not answer. */
 /*
  * Workers are created like with vfork(), which is fast, and share the memory of the launcher until exec(). So a launcher has one
  * start at a time in its memory, no warrant key and no secrets of other runs. CLONE_PARENT makes the workers children of the

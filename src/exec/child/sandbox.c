@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares the sandbox profiles and tests which parts this kernel supports. */
+/* Prepares the sandbox profiles, as far as this kernel supports them. */
 #include "exec/child/sandbox.h"
 #include "base/auto.h"
 #include "base/err.h"

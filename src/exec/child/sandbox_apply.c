@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies user and network namespaces, capabilities and privilege limits in the child. */
+/* Applies namespaces, capabilities, privilege limits in the child. */
 #include "exec/child/in_child.h"
 #include "exec/child/sandbox.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Restricts the access of a job to processes and files with Landlock. */
+/* Restricts a job with Landlock. */
 #include "exec/child/sandbox_landlock.h"
 #include "exec/child/in_child.h"
 #include "exec/child/sandbox.h"

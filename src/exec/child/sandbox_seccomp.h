@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seccomp filters of the sandbox profiles, built once and loaded by each child. */
+/* Seccomp filters of the sandbox profiles. */
 #pragma once
 #include <linux/filter.h>
 #include <stdbool.h>

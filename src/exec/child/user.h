@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user of a worker: uid, groups, home directory and shell. */
+/* The user of a worker. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

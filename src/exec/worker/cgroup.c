@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, reuses, reads, kills and removes the control groups of runs. */
+/* The control groups of runs, from creation to reuse or removal. */
 #include "exec/worker/cgroup.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One control group per run: limits, accounting and killing of its processes. */
+/* One control group per run, for limits, accounting, killing. */
 /*
  * The groups are jobs-NAME/uid-N/M below the delegated directory, where M belongs to one run at a time. An empty group is reused
  * for the next run of its owner: creating a process in an existing group costs nothing, while creating and removing a group takes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the delegated cgroup directory and removes stale groups. */
+/* Finds the delegated cgroup directory; removes stale groups in it. */
 #include "exec/worker/cgroup_root.h"
 #include "base/auto.h"
 #include "base/buf.h"

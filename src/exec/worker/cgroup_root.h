@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the delegated control group and removes what an earlier spawner left in it. */
+/* The delegated control group: location, removal of stale groups. */
 #pragma once
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes unacknowledged ends in a separate process, because fsync() can take seconds and must not block the event loop. */
+/* Writes unacknowledged ends in a separate process, because fsync() can block for seconds. */
 #include "exec/worker/ends_spool.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Manages the launchers, distributes starts to them in order, and replaces blocked ones. */
+/* Distributes starts to the launchers in order; replaces blocked launchers. */
 #include "exec/worker/launchers.h"
 #include "base/auto.h"
 #include "base/io.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and kills reparented processes that a worker left behind. */
+/* Kills reparented processes that a worker left behind. */
 #include "exec/worker/orphans.h"
 #include "base/auto.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children of the spawner that are not main processes of workers: reparented processes and its own helpers. */
+/* Children of the spawner other than the main processes of workers. */
 #pragma once
 #include "base/clock.h"
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter between a worker's output pipe and its output file, which masks secrets. */
+/* Masks secrets in the output of a worker before it is written to the output file. */
 #pragma once
 #include "base/deadline.h"
 #include "exec/proto/output_file.h"

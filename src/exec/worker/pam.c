@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls PAM without a password and without a conversation. */
+/* Calls PAM without a conversation. */
 #include "exec/worker/pam.h"
 #include "base/auto.h"
 #include "base/err.h"

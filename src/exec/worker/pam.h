@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PAM account checks and sessions. Used only in processes that exit afterwards, because PAM modules run inside of them. */
+/* PAM calls, used only in processes that exit afterwards, because PAM modules run inside of them. */
 #pragma once
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session process: opens the session, creates the worker and closes the session. */
+/* The process of a PAM session, which creates the worker inside of the session. */
 #include "exec/worker/pam_session.h"
 #include "base/auto.h"
 #include "base/err.h"

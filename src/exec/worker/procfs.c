@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads environments and children in /proc; kills processes of an earlier spawner. */
+/* Reads the environment of processes in /proc; kills processes of an earlier spawner. */
 #include "exec/worker/procfs.h"
 #include "base/auto.h"
 #include "base/buf.h"

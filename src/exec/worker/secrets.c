@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes, parses and erases secrets; creates memory files for them. */
+/* Secret values: encoding, parsing, erasing, memory files. */
 #include "exec/worker/secrets.h"
 #include "base/buf.h"
 #include "base/io.h"

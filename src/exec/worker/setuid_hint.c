@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches the words of a command for set-user-ID and set-group-ID programs. */
+/* Searches the words of a command for programs with a set-ID bit. */
 #include "exec/worker/setuid_hint.h"
 #include "base/auto.h"
 #include "base/buf.h"

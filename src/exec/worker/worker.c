@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One worker: its output, time limits and end. */
+/* One worker, from its creation to its end. */
 #include "exec/worker/worker.h"
 #include "base/err.h"
 #include "base/failpoint.h"

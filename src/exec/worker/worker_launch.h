@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of a worker between the request to a launcher and exec(). */
+/* A worker from the request to a launcher until exec(). */
 #pragma once
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"

@@ -25,7 +25,7 @@ unsigned worker_limits_refused(const struct workers *ws)
 	return ws->limits_report ? 0 : LIMIT_ALL & ~limits_enforced(ws);
 }
 
-static void limit_set(struct child_limits *l, int resource, rlim_t value)
+static void rlimit_set(struct child_limits *l, int resource, rlim_t value)
 {
 	size_t i = 0;
 
@@ -53,21 +53,21 @@ static bool limit_set_from_pair(struct child_limits *l, const char *pair, struct
 	if (wanted > own.rlim_max)
 		return err_set(e, ERR_LIMIT, "the limit '%s' cannot be more than %llu on this machine", limit_resource_name(resource),
 			(unsigned long long)own.rlim_max);
-	limit_set(l, resource, wanted);
+	rlimit_set(l, resource, wanted);
 	return true;
 }
 
 static bool resources_set(const struct workers *ws, const struct exec_spec *o, struct child_limits *l, struct err *e)
 {
 	*l = (struct child_limits){.nice = (int)o->nice};
-	limit_set(l, RLIMIT_CORE, 0);
-	limit_set(l, RLIMIT_NOFILE, ws->nofile.rlim_cur);
+	rlimit_set(l, RLIMIT_CORE, 0);
+	rlimit_set(l, RLIMIT_NOFILE, ws->nofile.rlim_cur);
 	l->v[1].limit = ws->nofile;
 	l->v[0].is_default = l->v[1].is_default = true;
 	if (o->ionice)
 		l->ioprio = o->ionice == LIMIT_IONICE_IDLE ? IOPRIO(IOPRIO_IDLE, 0) : IOPRIO(IOPRIO_BEST_EFFORT, (int)o->ionice - 1);
 	if (o->mem && !(cgroups_enabled(ws->groups) && ws->groups->controllers & CGROUP_MEMORY))
-		limit_set(l, RLIMIT_AS, (rlim_t)o->mem);
+		rlimit_set(l, RLIMIT_AS, (rlim_t)o->mem);
 	for (size_t i = 0; i < o->limits.n; i++)
 		if (!limit_set_from_pair(l, o->limits.v[i], e))
 			return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects the start and the end of a worker to its PAM session. */
+/* Connects a worker to its PAM session. */
 #include "exec/worker/worker_session.h"
 #include "base/auto.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts workers and reports why one cannot be started. */
+/* Starts workers. */
 #pragma once
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"

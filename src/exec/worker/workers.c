@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All workers: lookup, pending reports, deadlines and the lease of the node. */
+/* The set of all workers: lookup, reports, deadlines, lease of the node. */
 #include "exec/worker/workers.h"
 #include "base/err.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of all workers of a spawner: lookup, reports, deadlines and the lease of the node. */
+/* The set of all workers of a spawner. */
 #pragma once
 #include "base/buf.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resource limits, Landlock and a seccomp allow-list for the children of jobsched-net. */
+/* Confines a child with resource limits, Landlock, a seccomp allow-list. */
 #include "net/unpack/confine.h"
 #include "base/auto.h"
 #include "base/err.h"

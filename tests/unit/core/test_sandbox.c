@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles as data: what ours are, what a site can write, and how they read. */
+/* Sandbox profiles: built-in profiles, configured profiles, descriptions. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -52,7 +52,7 @@ static char *words_of(const char *name)
 	return buf_steal(&b);
 }
 
-static void ours_are_there_and_go_together(void **state)
+static void the_built_in_profiles_are_valid(void **state)
 {
 	static const char *const names[] = {"compat", "standard", "strict"};
 
@@ -65,7 +65,7 @@ static void ours_are_there_and_go_together(void **state)
 	assert_non_null(sandbox_profiles_find(&list, SANDBOX_PRESET));
 }
 
-static void compat_takes_nothing_and_says_so(void **state)
+static void compat_has_no_restrictions(void **state)
 {
 	AUTO_TEXT words = words_of("compat");
 
@@ -73,7 +73,7 @@ static void compat_takes_nothing_and_says_so(void **state)
 	assert_string_equal(words, "nothing is taken from it: it runs as cron would run it\n");
 }
 
-static void each_profile_says_what_applies(void **state)
+static void each_profile_describes_its_restrictions(void **state)
 {
 	AUTO_TEXT standard = words_of("standard");
 	AUTO_TEXT strict = words_of("strict");
@@ -88,7 +88,7 @@ static void each_profile_says_what_applies(void **state)
 	assert_non_null(strstr(strict, "capabilities: none"));
 }
 
-static void a_site_builds_on_one_of_ours_or_on_its_own(void **state)
+static void a_profile_can_be_based_on_any_earlier_profile(void **state)
 {
 	const struct sandbox *s;
 
@@ -107,7 +107,7 @@ static void a_site_builds_on_one_of_ours_or_on_its_own(void **state)
 	assert_int_equal(s->part[SANDBOX_NETWORK], NETWORK_HOST);
 }
 
-static void a_new_profile_is_strict_until_it_says_otherwise(void **state)
+static void a_new_profile_is_strict_by_default(void **state)
 {
 	(void)state;
 	SECTION("plain", NULL, {"network", "host"});
@@ -115,7 +115,7 @@ static void a_new_profile_is_strict_until_it_says_otherwise(void **state)
 	assert_int_equal(sandbox_profiles_find(&list, "plain")->capabilities, 0);
 }
 
-static void a_site_can_change_ours_and_keep_one_from_everybody(void **state)
+static void a_built_in_profile_can_be_changed_or_disabled(void **state)
 {
 	(void)state;
 	SECTION("standard", NULL, {"base", "standard"}, {"private-tmp", "yes"});
@@ -125,7 +125,7 @@ static void a_site_can_change_ours_and_keep_one_from_everybody(void **state)
 	assert_true(sandbox_profiles_find(&list, "compat")->unavailable);
 }
 
-static void what_makes_no_sense_is_refused_with_the_reason(void **state)
+static void an_invalid_profile_is_refused_with_the_reason(void **state)
 {
 	(void)state;
 	SECTION("x", "no key 'private-temp'", {"private-temp", "yes"});
@@ -144,14 +144,14 @@ static void what_makes_no_sense_is_refused_with_the_reason(void **state)
 	SECTION("7", "no name of a sandbox profile", {"private-tmp", "yes"});
 }
 
-static void a_path_may_contain_dots_that_lead_nowhere(void **state)
+static void a_path_may_contain_dots_that_are_not_parents(void **state)
 {
 	(void)state;
 	SECTION("dots", NULL, {"read-write", "/srv/..data /srv/a..b %h"});
 	assert_int_equal(sandbox_profiles_find(&list, "dots")->read_write.n, 3);
 }
 
-static void more_paths_than_any_job_needs_are_refused(void **state)
+static void too_many_paths_are_refused(void **state)
 {
 	AUTO_DONE(buf) paths = {};
 
@@ -161,7 +161,7 @@ static void more_paths_than_any_job_needs_are_refused(void **state)
 	SECTION("many", "more than 32 paths", {"read-write", paths.data});
 }
 
-/* ---- what a spawner says of them ---- */
+/* ---- the list that the spawner sends ---- */
 
 static struct sandbox_offers *offers_of(const char *text, const char *error)
 {
@@ -174,7 +174,7 @@ static struct sandbox_offers *offers_of(const char *text, const char *error)
 	return o;
 }
 
-static void what_is_said_of_profiles_is_read_back(void **state)
+static void the_list_of_profiles_is_parsed_unchanged(void **state)
 {
 	AUTO_DONE(buf) text = {};
 	AUTO(sandbox_offers) *o = NULL;
@@ -193,7 +193,7 @@ static void what_is_said_of_profiles_is_read_back(void **state)
 	assert_int_equal(o->v[0].applies.n, 1);
 }
 
-static void a_list_that_is_none_is_refused(void **state)
+static void a_malformed_list_is_refused(void **state)
 {
 	static const char *const bad[] = {"profile x\n", "profile x maybe\n", "profile ../x yes\n", "applies before\n",
 		"profile x yes\nmissing a\nmissing b\n", "profile x yes\nother word\n", "profile x yes\n\n", "\xff\n"};
@@ -203,7 +203,7 @@ static void a_list_that_is_none_is_refused(void **state)
 		assert_null(offers_of(bad[i], "a list of sandbox profiles"));
 }
 
-static void a_job_is_refused_with_the_reason_and_what_there_is(void **state)
+static void a_refused_job_gets_the_reason_and_the_available_profiles(void **state)
 {
 	AUTO(sandbox_offers) *o = offers_of("profile standard yes\nprofile tight no\nmissing x (y)\nprofile compat no\n", NULL);
 	static const char *const cases[][2] = {{"other", "there is no sandbox profile 'other' here; there are: standard"},
@@ -227,18 +227,18 @@ static void a_job_is_refused_with_the_reason_and_what_there_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FRESH(ours_are_there_and_go_together),
-		FRESH(compat_takes_nothing_and_says_so),
-		FRESH(each_profile_says_what_applies),
-		FRESH(a_site_builds_on_one_of_ours_or_on_its_own),
-		FRESH(a_new_profile_is_strict_until_it_says_otherwise),
-		FRESH(a_site_can_change_ours_and_keep_one_from_everybody),
-		FRESH(what_makes_no_sense_is_refused_with_the_reason),
-		FRESH(a_path_may_contain_dots_that_lead_nowhere),
-		FRESH(more_paths_than_any_job_needs_are_refused),
-		FRESH(what_is_said_of_profiles_is_read_back),
-		FRESH(a_list_that_is_none_is_refused),
-		FRESH(a_job_is_refused_with_the_reason_and_what_there_is),
+		FRESH(the_built_in_profiles_are_valid),
+		FRESH(compat_has_no_restrictions),
+		FRESH(each_profile_describes_its_restrictions),
+		FRESH(a_profile_can_be_based_on_any_earlier_profile),
+		FRESH(a_new_profile_is_strict_by_default),
+		FRESH(a_built_in_profile_can_be_changed_or_disabled),
+		FRESH(an_invalid_profile_is_refused_with_the_reason),
+		FRESH(a_path_may_contain_dots_that_are_not_parents),
+		FRESH(too_many_paths_are_refused),
+		FRESH(the_list_of_profiles_is_parsed_unchanged),
+		FRESH(a_malformed_list_is_refused),
+		FRESH(a_refused_job_gets_the_reason_and_the_available_profiles),
 	};
 
 	return RUN_TESTS(tests);

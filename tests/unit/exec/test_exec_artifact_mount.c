@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories that become mounts: read-only, and the right one, whatever namespace they come from. */
+/* Artifact mounts: read-only, and of the same directory also from another mount namespace. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -46,7 +46,7 @@ static void shows_the_file_and_takes_nothing(int tree)
 	assert_true(openat(tree, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) < 0 && errno == EROFS);
 }
 
-static void a_directory_becomes_a_mount_that_is_read_only(void **state)
+static void a_directory_becomes_a_read_only_mount(void **state)
 {
 	AUTO_TEXT path = place_make();
 	AUTO_FD dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -65,8 +65,8 @@ static void a_directory_becomes_a_mount_that_is_read_only(void **state)
 	place_remove(path);
 }
 
-/* The descriptor of a process that lives in another mount namespace; *ret_pid is to be ended. */
-static int from_elsewhere(const char *path, const char *hide, pid_t *ret_pid)
+/* A descriptor from a process in another mount namespace; the caller kills *ret_pid. */
+static int descriptor_of_other_namespace(const char *path, const char *hide, pid_t *ret_pid)
 {
 	char link[64];
 	int ready[2], fd;
@@ -76,7 +76,7 @@ static int from_elsewhere(const char *path, const char *hide, pid_t *ret_pid)
 	*ret_pid = fork();
 	if (*ret_pid == 0) {
 		fd = -1;
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves no process behind */
 		if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 			(!hide || mount(hide, path, NULL, MS_BIND, NULL) == 0))
 			fd = open(path, O_RDONLY | O_DIRECTORY);
@@ -98,7 +98,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static void the_engine_may_live_in_another_mount_namespace(void **state)
+static void a_directory_of_another_mount_namespace_is_mounted(void **state)
 {
 	AUTO_TEXT path = NULL;
 	AUTO_FD tree = -1;
@@ -110,7 +110,7 @@ static void the_engine_may_live_in_another_mount_namespace(void **state)
 	if (geteuid() != 0)
 		skip();
 	path = place_make();
-	dir = from_elsewhere(path, NULL, &pid);
+	dir = descriptor_of_other_namespace(path, NULL, &pid);
 	if (!artifact_mount_create(dir, &tree, &e))
 		fail_msg("%s", e.msg);
 	shows_the_file_and_takes_nothing(tree);
@@ -118,7 +118,7 @@ static void the_engine_may_live_in_another_mount_namespace(void **state)
 	place_remove(path);
 }
 
-static void another_directory_at_the_same_path_is_not_taken_for_it(void **state)
+static void another_directory_at_the_same_path_is_refused(void **state)
 {
 	AUTO_TEXT path = NULL;
 	AUTO_TEXT other = NULL;
@@ -132,7 +132,7 @@ static void another_directory_at_the_same_path_is_not_taken_for_it(void **state)
 		skip();
 	path = place_make();
 	other = place_make();
-	dir = from_elsewhere(path, other, &pid); /* there it is what 'other' is here */
+	dir = descriptor_of_other_namespace(path, other, &pid); /* in the other namespace 'other' is mounted there */
 	assert_false(artifact_mount_create(dir, &tree, &e));
 	assert_int_equal(tree, -1);
 	end(pid);
@@ -143,9 +143,9 @@ static void another_directory_at_the_same_path_is_not_taken_for_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_directory_becomes_a_mount_that_is_read_only),
-		TEST(the_engine_may_live_in_another_mount_namespace),
-		TEST(another_directory_at_the_same_path_is_not_taken_for_it),
+		TEST(a_directory_becomes_a_read_only_mount),
+		TEST(a_directory_of_another_mount_namespace_is_mounted),
+		TEST(another_directory_at_the_same_path_is_refused),
 	};
 
 	return RUN_TESTS(tests);

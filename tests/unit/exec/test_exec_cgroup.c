@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The usage of a run, as read from the files of its control group. */
+/* Resource usage of a run, read from the files of its control group. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/io.h"
@@ -43,7 +43,7 @@ static struct cgroup_usage usage_with(struct fixture *f, const char *text)
 	return u;
 }
 
-static void a_group_that_is_used_again_counts_each_run_by_itself(void **state)
+static void a_reused_group_counts_each_run_separately(void **state)
 {
 	struct cgroup_usage u;
 	struct fixture f;
@@ -60,7 +60,7 @@ static void a_group_that_is_used_again_counts_each_run_by_itself(void **state)
 	fixture_done(&f);
 }
 
-static void a_counter_that_cannot_be_read_is_unknown_and_never_negative(void **state)
+static void an_unreadable_counter_is_unknown_and_not_negative(void **state)
 {
 	struct cgroup_usage u;
 	struct fixture f;
@@ -71,7 +71,7 @@ static void a_counter_that_cannot_be_read_is_unknown_and_never_negative(void **s
 	u = usage_with(&f, NULL);
 	assert_int_equal(u.cpu_user, -1);
 	assert_int_equal(u.cpu_system, -1);
-	assert_true(f.group.single_use); /* the next run could not be told apart from this one */
+	assert_true(f.group.single_use); /* the next run has no start value */
 	u = usage_with(&f, "usage_usec 900\n");
 	assert_int_equal(u.cpu_user, -1);
 	u = usage_with(&f, "usage_usec 800\nuser_usec 650\nsystem_usec 200\n");
@@ -83,8 +83,8 @@ static void a_counter_that_cannot_be_read_is_unknown_and_never_negative(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_group_that_is_used_again_counts_each_run_by_itself),
-		TEST(a_counter_that_cannot_be_read_is_unknown_and_never_negative),
+		TEST(a_reused_group_counts_each_run_separately),
+		TEST(an_unreadable_counter_is_unknown_and_not_negative),
 	};
 
 	return RUN_TESTS(tests);

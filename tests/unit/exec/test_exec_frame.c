@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames, versions, payloads, deadlines: what the spawner believes and what it does not. */
+/* Frames, versions, payloads, deadlines, epoll sources: valid and invalid input. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A right frame of each type. */
+/* A valid frame of each type. */
 static void sample(struct frame *f, unsigned type)
 {
 	frame_init(f, (enum frame_type)type, type == FRAME_OPEN_FILE ? 2 : 1);
@@ -39,7 +39,7 @@ static void sample(struct frame *f, unsigned type)
 		break;
 	}
 	if (f->size > FRAME_HEAD && f->version)
-		f->start.run = 1; /* all of these begin with it */
+		f->start.run = 1; /* the first member of all other bodies */
 }
 
 static size_t descriptors_of(unsigned type)
@@ -57,7 +57,7 @@ static bool right(const struct frame *f, size_t len, size_t fds)
 	return frame_check(f, len, fds, from, f->version, NULL);
 }
 
-static void every_type_has_a_right_frame(void **state)
+static void every_type_has_a_valid_frame(void **state)
 {
 	struct frame f;
 
@@ -81,13 +81,13 @@ static void a_frame_of_another_length_is_refused(void **state)
 			sample(&f, t);
 			assert_true(right(&f, len, descriptors_of(t)) == (len == f.size));
 			if (len != f.size) {
-				f.size = (uint32_t)len; /* also when it says so itself */
+				f.size = (uint32_t)len; /* even if the size member agrees */
 				assert_false(right(&f, len, descriptors_of(t)));
 			}
 		}
 }
 
-static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
+static void a_frame_from_the_wrong_side_or_of_unknown_type_is_refused(void **state)
 {
 	struct frame f;
 
@@ -107,7 +107,7 @@ static void a_frame_from_the_wrong_side_or_of_no_type_is_refused(void **state)
 	}
 }
 
-static void a_frame_outside_its_place_in_the_talk_is_refused(void **state)
+static void a_frame_in_the_wrong_phase_is_refused(void **state)
 {
 	struct frame f;
 
@@ -116,12 +116,12 @@ static void a_frame_outside_its_place_in_the_talk_is_refused(void **state)
 	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 1, NULL)); /* a second hello */
 	sample(&f, FRAME_LIST);
 	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL)); /* before the hello */
-	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 2, NULL)); /* another version was agreed */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 2, NULL)); /* not the agreed version */
 	f.version = 0;
 	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL));
 }
 
-static void every_number_has_its_bounds(void **state)
+static void every_number_is_checked_against_its_range(void **state)
 {
 	(void)state;
 	for (unsigned t = FRAME_START; t < FRAME_TYPE_MAX; t++) {
@@ -130,7 +130,7 @@ static void every_number_has_its_bounds(void **state)
 		sample(&f, t);
 		if (!f.version)
 			continue;
-		/* no member takes the lowest number there is */
+		/* no member accepts the lowest number */
 		for (size_t at = FRAME_HEAD; at + 8 <= f.size && at < FRAME_HEAD + 14 * 8; at += 8) {
 			const int64_t lowest = INT64_MIN;
 
@@ -145,7 +145,7 @@ static void every_number_has_its_bounds(void **state)
 	}
 }
 
-static void texts_must_end_and_hide_nothing(void **state)
+static void texts_must_be_terminated_and_padded_with_zeros(void **state)
 {
 	struct frame f;
 
@@ -155,7 +155,7 @@ static void texts_must_end_and_hide_nothing(void **state)
 	assert_false(right(&f, f.size, 0));
 	f.not_started.error[FRAME_TEXT_MAX - 1] = '\0';
 	assert_true(right(&f, f.size, 0));
-	f.not_started.error[5] = '\0'; /* what comes after the end would be a leak */
+	f.not_started.error[5] = '\0'; /* bytes after the end could leak memory */
 	assert_false(right(&f, f.size, 0));
 	frame_text(f.not_started.error, FRAME_TEXT_MAX, "short");
 	assert_true(right(&f, f.size, 0));
@@ -164,7 +164,7 @@ static void texts_must_end_and_hide_nothing(void **state)
 	assert_string_equal(f.not_started.error, "muc");
 }
 
-static void descriptors_come_only_with_the_frames_that_need_them(void **state)
+static void descriptors_are_accepted_only_with_frames_that_need_them(void **state)
 {
 	struct frame f;
 
@@ -180,19 +180,19 @@ static void descriptors_come_only_with_the_frames_that_need_them(void **state)
 	assert_false(right(&f, f.size, 1));
 }
 
-static void the_highest_common_version_is_picked(void **state)
+static void the_highest_common_version_is_used(void **state)
 {
 	(void)state;
 	assert_int_equal(frame_version_pick(1, 1, 1, 1), 1);
-	assert_int_equal(frame_version_pick(1, 2, 2, 3), 2); /* a spawner one behind its engine */
-	assert_int_equal(frame_version_pick(2, 3, 1, 2), 2); /* and the other way round */
+	assert_int_equal(frame_version_pick(1, 2, 2, 3), 2); /* the spawner is one version older than the daemon */
+	assert_int_equal(frame_version_pick(2, 3, 1, 2), 2); /* the daemon is older */
 	assert_int_equal(frame_version_pick(2, 3, 2, 3), 3);
 	assert_int_equal(frame_version_pick(1, 1, 2, 3), 0);
 	assert_int_equal(frame_version_pick(3, 4, 1, 2), 0);
 	assert_int_equal(frame_version_pick(1, 2, 1, UINT32_MAX), 2);
 }
 
-static void frames_and_descriptors_pass_a_socket(void **state)
+static void frames_and_descriptors_pass_through_a_socket(void **state)
 {
 	int pair[2], fds[FRAME_FDS_MAX], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	struct frame f, got;
@@ -231,7 +231,7 @@ static struct start_plan sample_plan(void)
 	return p;
 }
 
-static void a_payload_comes_back_as_it_went(void **state)
+static void an_encoded_payload_is_decoded_unchanged(void **state)
 {
 	AUTO_DONE(start_plan) p = sample_plan();
 	AUTO_DONE(payload) got = {};
@@ -253,7 +253,7 @@ static void a_payload_comes_back_as_it_went(void **state)
 	assert_null(got.vars[2]);
 }
 
-static void a_payload_that_is_not_exact_is_refused(void **state)
+static void a_malformed_payload_is_refused(void **state)
 {
 	static const struct {
 		uint32_t vars;
@@ -264,17 +264,17 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 		{0, "", 0, true},
 		{1, "JOBSCHED_A=b", 13, true},
 		{2, "JOBSCHED_A=\0JOBSCHED_B=\xc3\xa4", 26, true},
-		{1, "JOBSCHED_A=b", 12, false},       /* no end */
-		{1, "JOBSCHED_A=b\0x", 15, false},    /* something over */
-		{2, "JOBSCHED_A=b", 13, false},       /* something missing */
-		{1, "PATH=/x", 8, false},             /* not one of a run */
+		{1, "JOBSCHED_A=b", 12, false},       /* not terminated */
+		{1, "JOBSCHED_A=b\0x", 15, false},    /* one byte too many */
+		{2, "JOBSCHED_A=b", 13, false},       /* one variable missing */
+		{1, "PATH=/x", 8, false},             /* not a variable of a run */
 		{1, "JOBSCHED_a=b", 13, false},
 		{1, "JOBSCHED_=b", 12, false},
 		{1, "JOBSCHED_A", 11, false},
-		{1, "JOBSCHED_A=b\nc", 15, false},    /* of two lines */
+		{1, "JOBSCHED_A=b\nc", 15, false},    /* two lines */
 		{1, "JOBSCHED_A=\x1b", 13, false},
 		{1, "JOBSCHED_A=\xff", 13, false},    /* not UTF-8 */
-		{1, "JOBSCHED_PARAM_x=b", 19, false}, /* those are the order's */
+		{1, "JOBSCHED_PARAM_x=b", 19, false}, /* belongs to the exec spec */
 		{UINT32_MAX, "JOBSCHED_A=b", 13, false},
 	};
 	AUTO_DONE(start_plan) plan = sample_plan();
@@ -294,7 +294,7 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 			fail_msg("row %zu", i);
 		payload_done(&p);
 		for (size_t at = 0; at < sizeof(head); at += 4) {
-			b.data[at] ^= 1; /* no member of the head may be otherwise */
+			b.data[at] ^= 1; /* every member of the head has one valid value */
 			assert_false(payload_parse(&p, b.data, b.len, NULL));
 			b.data[at] ^= 1;
 		}
@@ -302,7 +302,7 @@ static void a_payload_that_is_not_exact_is_refused(void **state)
 	assert_false(payload_parse(&(struct payload){}, "", 0, NULL));
 }
 
-static void a_payload_cut_anywhere_is_refused(void **state)
+static void a_truncated_payload_is_refused(void **state)
 {
 	AUTO_DONE(start_plan) p = sample_plan();
 	AUTO_FD fd = payload_memfd(&p, NULL);
@@ -314,7 +314,7 @@ static void a_payload_cut_anywhere_is_refused(void **state)
 		assert_false(payload_parse(&(struct payload){}, bytes, (size_t)n, NULL));
 }
 
-static void a_plan_beyond_the_bounds_is_not_sent(void **state)
+static void a_plan_over_a_limit_is_not_sent(void **state)
 {
 	AUTO_DONE(start_plan) p = sample_plan();
 	struct err e = {};
@@ -332,7 +332,7 @@ static void a_plan_beyond_the_bounds_is_not_sent(void **state)
 
 /* ---- deadlines ---- */
 
-static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
+static void deadlines_come_in_order_after_any_sets_and_clears(void **state)
 {
 	struct deadlines h = {};
 	struct deadline d[200] = {};
@@ -362,7 +362,7 @@ static void deadlines_come_in_order_whatever_was_set_and_cleared(void **state)
 	deadlines_done(&h);
 }
 
-/* ---- descriptors that are waited for ---- */
+/* ---- epoll sources ---- */
 
 static void on_nothing(struct epoll_source *s, uint32_t events)
 {
@@ -370,7 +370,7 @@ static void on_nothing(struct epoll_source *s, uint32_t events)
 	(void)events;
 }
 
-static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(void **state)
+static void a_closed_source_is_not_watched_even_if_a_child_has_a_copy(void **state)
 {
 	int ep = epoll_create1(EPOLL_CLOEXEC), ends[2], childs;
 	struct epoll_event found;
@@ -378,7 +378,7 @@ static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(vo
 
 	(void)state;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	childs = dup(ends[0]); /* as in a process that has not got so far as to close it */
+	childs = dup(ends[0]); /* like in a child that has not closed it yet */
 	s = (struct epoll_source){ends[0], on_nothing};
 	assert_int_equal(epoll_source_watch(ep, &s, EPOLL_CTL_ADD, EPOLLIN), 0);
 	epoll_source_close(&s);
@@ -392,21 +392,21 @@ static void what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it(vo
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_closed_is_waited_for_no_more_even_if_a_child_still_has_it),
-		TEST(every_type_has_a_right_frame),
+		TEST(a_closed_source_is_not_watched_even_if_a_child_has_a_copy),
+		TEST(every_type_has_a_valid_frame),
 		TEST(a_frame_of_another_length_is_refused),
-		TEST(a_frame_from_the_wrong_side_or_of_no_type_is_refused),
-		TEST(a_frame_outside_its_place_in_the_talk_is_refused),
-		TEST(every_number_has_its_bounds),
-		TEST(texts_must_end_and_hide_nothing),
-		TEST(descriptors_come_only_with_the_frames_that_need_them),
-		TEST(the_highest_common_version_is_picked),
-		TEST(frames_and_descriptors_pass_a_socket),
-		TEST(a_payload_comes_back_as_it_went),
-		TEST(a_payload_that_is_not_exact_is_refused),
-		TEST(a_payload_cut_anywhere_is_refused),
-		TEST(a_plan_beyond_the_bounds_is_not_sent),
-		TEST(deadlines_come_in_order_whatever_was_set_and_cleared),
+		TEST(a_frame_from_the_wrong_side_or_of_unknown_type_is_refused),
+		TEST(a_frame_in_the_wrong_phase_is_refused),
+		TEST(every_number_is_checked_against_its_range),
+		TEST(texts_must_be_terminated_and_padded_with_zeros),
+		TEST(descriptors_are_accepted_only_with_frames_that_need_them),
+		TEST(the_highest_common_version_is_used),
+		TEST(frames_and_descriptors_pass_through_a_socket),
+		TEST(an_encoded_payload_is_decoded_unchanged),
+		TEST(a_malformed_payload_is_refused),
+		TEST(a_truncated_payload_is_refused),
+		TEST(a_plan_over_a_limit_is_not_sent),
+		TEST(deadlines_come_in_order_after_any_sets_and_clears),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kept output: which bytes stay, and that a reader never believes a wrong one. */
+/* Output files: which bytes are kept, and that a reader never returns a wrong byte. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/clock.h"
@@ -43,7 +43,7 @@ static int down(void **state)
 	return r;
 }
 
-/* Byte o of every output in these tests, so that a wrong one is seen wherever it turns up. */
+/* Byte o of every output in these tests. A byte at a wrong offset is detected. */
 static char byte_at(int64_t o)
 {
 	return (char)((uint64_t)o * UINT64_C(0x9E3779B97F4A7C15) >> 56);
@@ -59,7 +59,7 @@ static void write_more(struct output_file_writer *w, size_t len)
 	output_file_write(w, chunk, len);
 }
 
-/* Reads everything from 'at' on in pieces; fails on any wrong byte. Returns how many there were. */
+/* Reads from 'at' to the end in chunks; fails on any wrong byte. Returns the number of bytes. */
 static int64_t read_all(int fd, int64_t at, size_t piece, int64_t *ret_end)
 {
 	int64_t sum = 0;
@@ -85,7 +85,7 @@ static int64_t read_all(int fd, int64_t at, size_t piece, int64_t *ret_end)
 	return sum;
 }
 
-static void the_start_and_the_end_stay_whatever_the_sizes(void **state)
+static void the_start_and_the_end_are_kept_for_all_sizes(void **state)
 {
 	struct place *p = *state;
 	unsigned seed = 11;
@@ -137,7 +137,7 @@ static void an_offset_in_the_gap_moves_to_its_end(void **state)
 	assert_true(n > 0 && n <= 90);
 	assert_true(output_file_read(fd, 5, buf, 100, &from, &n, NULL));
 	assert_int_equal(from, 5);
-	assert_int_equal(n, 5); /* not across the gap */
+	assert_int_equal(n, 5); /* a read ends at the gap */
 	assert_true(output_file_read(fd, 1000, buf, 100, &from, &n, NULL));
 	assert_int_equal(n, 0);
 	assert_true(output_file_read(fd, 99999, buf, 100, &from, &n, NULL));
@@ -159,7 +159,7 @@ static void the_file_stays_within_its_limit(void **state)
 	output_file_writer_done(&w);
 }
 
-/* The largest file of this process stands in for a disk that is full. */
+/* RLIMIT_FSIZE simulates a full disk. */
 static void limit_files(rlim_t size)
 {
 	struct rlimit l;
@@ -169,7 +169,7 @@ static void limit_files(rlim_t size)
 	setrlimit(RLIMIT_FSIZE, &l);
 }
 
-static void what_a_full_disk_did_not_take_is_counted(void **state)
+static void bytes_lost_to_a_full_disk_are_counted(void **state)
 {
 	struct place *p = *state;
 	struct output_file_writer w;
@@ -181,10 +181,10 @@ static void what_a_full_disk_did_not_take_is_counted(void **state)
 	output_file_writer_init(&w, p->dir, 1, 4, 10000);
 	write_more(&w, 300);
 	limit_files(OUTPUT_FILE_HEAD + 500);
-	write_more(&w, 400); /* does not fit any more */
+	write_more(&w, 400); /* does not fit */
 	write_more(&w, 50);
 	limit_files(RLIM_INFINITY);
-	write_more(&w, 250); /* space again, still in the head */
+	write_more(&w, 250); /* there is space again, still in the head */
 	write_more(&w, 3000);
 	assert_int_equal(output_file_total(&w), 4000);
 	assert_int_equal(output_dropped(&w), 450);
@@ -197,7 +197,7 @@ static void what_a_full_disk_did_not_take_is_counted(void **state)
 	output_file_writer_done(&w);
 }
 
-static void a_disk_that_fails_in_the_ring_costs_what_was_before(void **state)
+static void a_disk_error_in_the_ring_drops_earlier_bytes(void **state)
 {
 	struct place *p = *state;
 	struct output_file_writer w;
@@ -213,12 +213,12 @@ static void a_disk_that_fails_in_the_ring_costs_what_was_before(void **state)
 	write_more(&w, 200);
 	assert_int_equal(output_file_total(&w), 1100);
 	fd = output_file_open(p->dir, 1, 5);
-	assert_int_equal(read_all(fd, 0, 50, &end), 300); /* the head and what came after */
+	assert_int_equal(read_all(fd, 0, 50, &end), 300); /* the head and the output after the failure */
 	assert_int_equal(output_dropped(&w), 800);
 	output_file_writer_done(&w);
 }
 
-static void nothing_can_be_created_and_nothing_breaks(void **state)
+static void output_without_a_file_is_counted(void **state)
 {
 	struct output_file_writer w;
 
@@ -230,7 +230,7 @@ static void nothing_can_be_created_and_nothing_breaks(void **state)
 	output_file_writer_done(&w);
 }
 
-static void a_link_in_the_way_is_not_followed(void **state)
+static void a_symbolic_link_is_not_followed(void **state)
 {
 	struct place *p = *state;
 	struct output_file_writer w;
@@ -246,7 +246,7 @@ static void a_link_in_the_way_is_not_followed(void **state)
 	output_file_writer_done(&w);
 }
 
-static void a_damaged_file_is_said_to_be_one(void **state)
+static void a_damaged_file_is_reported(void **state)
 {
 	struct place *p = *state;
 	struct output_file_writer w;
@@ -262,11 +262,11 @@ static void a_damaged_file_is_said_to_be_one(void **state)
 	assert_int_equal(e.kind, ERR_INTERNAL);
 	output_file_writer_done(&w);
 	assert_int_equal(ftruncate(openat(p->dir, "1.8", O_WRONLY | O_CLOEXEC), 0), 0);
-	assert_true(output_file_stat(fd, &s, &e)); /* empty: nothing yet */
+	assert_true(output_file_stat(fd, &s, &e)); /* empty: no output yet */
 	assert_int_equal(s.total, 0);
 }
 
-/* ---- a reader beside a writer ---- */
+/* ---- concurrent reader and writer ---- */
 
 struct race {
 	struct place *place;
@@ -287,7 +287,7 @@ static void *race_writer(void *arg)
 	return NULL;
 }
 
-static void a_reader_beside_a_fast_writer_sees_right_bytes_only(void **state)
+static void a_reader_never_sees_wrong_bytes_of_a_fast_writer(void **state)
 {
 	struct race r = {.place = *state, .limit = 6000};
 	usec_t until = clock_boot(&clock_system) + USEC_SEC;
@@ -306,7 +306,7 @@ static void a_reader_beside_a_fast_writer_sees_right_bytes_only(void **state)
 		size_t n = 0;
 
 		if (!output_file_stat(fd, &s, &e) || !output_file_read(fd, i % 4 ? s.gap_to : at, buf, sizeof(buf), &from, &n, &e))
-			fail_msg("%s", e.msg); /* mostly the oldest bytes, which are the next to go */
+			fail_msg("%s", e.msg); /* mostly the oldest bytes, which are overwritten next */
 		for (size_t k = 0; k < n; k++)
 			if (buf[k] != byte_at(from + (int64_t)k))
 				fail_msg("byte %lld is wrong", (long long)from + (long long)k);
@@ -318,7 +318,7 @@ static void a_reader_beside_a_fast_writer_sees_right_bytes_only(void **state)
 	assert_true(sum > r.limit);
 }
 
-/* Somebody who can write to the directory puts other things under the name, again and again. */
+/* An attacker with write access to the directory replaces the file repeatedly. */
 static void *swapper(void *arg)
 {
 	struct race *r = arg;
@@ -342,7 +342,7 @@ static void *swapper(void *arg)
 	return NULL;
 }
 
-static void whatever_is_swapped_under_the_name_is_never_written_to_nor_shown(void **state)
+static void a_replaced_file_is_never_written_or_shown(void **state)
 {
 	struct race r = {.place = *state};
 	int dir = r.place->dir;
@@ -365,7 +365,7 @@ static void whatever_is_swapped_under_the_name_is_never_written_to_nor_shown(voi
 		output_file_writer_done(&w);
 		fd = output_file_open(dir, 8888, 1);
 		assert_true(fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)));
-		if (fd >= 0 && st.st_ino == victim_st.st_ino) /* a link that was gone before it could be counted */
+		if (fd >= 0 && st.st_ino == victim_st.st_ino) /* a link that was removed before it could be counted */
 			assert_false(output_file_stat(fd, &(struct output_file_extent){}, NULL));
 		if (fd >= 0)
 			close(fd);
@@ -380,16 +380,16 @@ static void whatever_is_swapped_under_the_name_is_never_written_to_nor_shown(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_start_and_the_end_stay_whatever_the_sizes),
+		TEST(the_start_and_the_end_are_kept_for_all_sizes),
 		TEST(an_offset_in_the_gap_moves_to_its_end),
 		TEST(the_file_stays_within_its_limit),
-		TEST(what_a_full_disk_did_not_take_is_counted),
-		TEST(a_disk_that_fails_in_the_ring_costs_what_was_before),
-		TEST(nothing_can_be_created_and_nothing_breaks),
-		TEST(a_link_in_the_way_is_not_followed),
-		TEST(whatever_is_swapped_under_the_name_is_never_written_to_nor_shown),
-		TEST(a_damaged_file_is_said_to_be_one),
-		TEST(a_reader_beside_a_fast_writer_sees_right_bytes_only),
+		TEST(bytes_lost_to_a_full_disk_are_counted),
+		TEST(a_disk_error_in_the_ring_drops_earlier_bytes),
+		TEST(output_without_a_file_is_counted),
+		TEST(a_symbolic_link_is_not_followed),
+		TEST(a_replaced_file_is_never_written_or_shown),
+		TEST(a_damaged_file_is_reported),
+		TEST(a_reader_never_sees_wrong_bytes_of_a_fast_writer),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

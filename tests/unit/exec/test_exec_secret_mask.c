@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets in output: hidden however the output is cut, and nothing else is. */
+/* Masking of secrets in output, for every division into chunks. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -21,7 +21,7 @@ static struct secret_mask *mask_of(const char *a, const char *b)
 	return secret_mask_new(v, b ? 2 : 1);
 }
 
-/* What becomes of 'text', written in pieces of so many bytes; 0: in one. */
+/* The output for 'text', written in chunks of this size; 0: in one chunk. */
 static char *through(const char *a, const char *b, const char *text, size_t piece)
 {
 	AUTO(secret_mask) *m = mask_of(a, b);
@@ -47,7 +47,7 @@ static void becomes(const char *a, const char *b, const char *text, const char *
 	}
 }
 
-static void a_value_is_hidden_however_the_output_is_cut(void **state)
+static void a_value_is_masked_for_every_chunk_size(void **state)
 {
 	(void)state;
 	becomes("hunter2", NULL, "the password is hunter2, really", "the password is ***, really");
@@ -55,7 +55,7 @@ static void a_value_is_hidden_however_the_output_is_cut(void **state)
 	becomes("aaab", NULL, "aaaaaaab aaac", "aaaa*** aaac");
 }
 
-static void values_that_overlap_are_hidden_together(void **state)
+static void overlapping_values_are_masked_together(void **state)
 {
 	(void)state;
 	becomes("abcdef", "defghi", "<abcdefghi>", "<***>");
@@ -64,15 +64,15 @@ static void values_that_overlap_are_hidden_together(void **state)
 	becomes("aaaa", NULL, "<aaaaaaa>", "<***>");
 }
 
-static void what_is_no_secret_passes_unchanged(void **state)
+static void other_output_passes_unchanged(void **state)
 {
 	(void)state;
 	becomes("hunter2", "correct horse", "hunter1 hunte correct hors\n", "hunter1 hunte correct hors\n");
-	assert_null(mask_of("abc\n", "")); /* too short: it would be found everywhere */
+	assert_null(mask_of("abc\n", "")); /* too short: it would match everywhere */
 	assert_null(secret_mask_new(NULL, 0));
 }
 
-static void the_lines_of_a_value_are_hidden_one_by_one(void **state)
+static void each_line_of_a_value_is_masked(void **state)
 {
 	const char *key = "--begin--\n  abcdefghij\n}\nklmnopqrst\r\n--end--\n";
 
@@ -81,7 +81,7 @@ static void the_lines_of_a_value_are_hidden_one_by_one(void **state)
 	becomes(key, NULL, "--begin--\n  abcdefghij\n}\nklmnopqrst\r\n--end--\n", "***\n");
 }
 
-/* The rest of 'value' in base64, wrapped at 76 with 'end' (NULL: not wrapped), 'more' encoded after it. */
+/* The output for 'value' followed by 'more', in base64, wrapped at 76 characters with 'end' (NULL: not wrapped). */
 static char *base64_through(const char *value, const char *more, const char *end)
 {
 	AUTO_TEXT both = xprintf("%s%s", value, more);
@@ -111,7 +111,7 @@ static void the_base64_form_is_hidden_to_its_last_character(void **state)
 			AUTO_TEXT line = base64_through(value, "\n", ends[k]);
 
 			assert_int_equal(alone[strspn(alone, "*\r\n")], '\0');
-			/* 'Cg==' is the end of line alone; of a shared group only bits of the line end are left */
+			/* 'Cg==' is the encoded line end; a shared group leaves only bits of the line end */
 			assert_true(strlen(line + strspn(line, "*\r\n")) <= 4 + 2);
 		}
 	}
@@ -120,7 +120,7 @@ static void the_base64_form_is_hidden_to_its_last_character(void **state)
 	becomes("pass", NULL, "cGFzcw== cGFzcwo= cGFz cGFzYQ==", "*** ***o= cGFz cGFzYQ==");
 }
 
-static void bytes_that_may_begin_a_secret_wait_and_are_released_hidden(void **state)
+static void a_prefix_of_a_secret_is_held_back_and_released_masked(void **state)
 {
 	AUTO(secret_mask) *m = mask_of("hunter2", NULL);
 	AUTO_DONE(buf) out = {};
@@ -132,10 +132,10 @@ static void bytes_that_may_begin_a_secret_wait_and_are_released_hidden(void **st
 	secret_mask_release(m, collect, &out);
 	assert_string_equal(out.data, "a: ***");
 	assert_false(secret_mask_holds(m));
-	secret_mask_write(m, "r2.", 3, collect, &out); /* the rest of it belongs to the same stars */
+	secret_mask_write(m, "r2.", 3, collect, &out); /* its rest belongs to the same MASK_TEXT */
 	assert_string_equal(out.data, "a: ***.");
 	secret_mask_write(m, "b: hu", 5, collect, &out);
-	secret_mask_release(m, collect, &out); /* a few bytes may be the end of a prompt */
+	secret_mask_release(m, collect, &out); /* a few bytes may be the end of a prompt, so they are not masked */
 	assert_string_equal(out.data, "a: ***.b: hu");
 	secret_mask_write(m, "nter", 4, collect, &out);
 	secret_mask_write(m, "2.", 2, collect, &out);
@@ -152,8 +152,8 @@ static void count(const void *data, size_t len, void *arg)
 	*(size_t *)arg += len;
 }
 
-/* Quadratic work on this would be 10^12 steps. */
-static void the_worst_value_costs_no_more_than_any_other(void **state)
+/* A quadratic algorithm would need 10^12 steps. */
+static void the_time_is_linear_in_the_worst_case(void **state)
 {
 	size_t len = MASK_BYTES_MAX, out = 0;
 	char *value = xcalloc(1, len), chunk[4096];
@@ -176,13 +176,13 @@ static void the_worst_value_costs_no_more_than_any_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_value_is_hidden_however_the_output_is_cut),
-		TEST(values_that_overlap_are_hidden_together),
-		TEST(what_is_no_secret_passes_unchanged),
-		TEST(the_lines_of_a_value_are_hidden_one_by_one),
+		TEST(a_value_is_masked_for_every_chunk_size),
+		TEST(overlapping_values_are_masked_together),
+		TEST(other_output_passes_unchanged),
+		TEST(each_line_of_a_value_is_masked),
 		TEST(the_base64_form_is_hidden_to_its_last_character),
-		TEST(bytes_that_may_begin_a_secret_wait_and_are_released_hidden),
-		TEST(the_worst_value_costs_no_more_than_any_other),
+		TEST(a_prefix_of_a_secret_is_held_back_and_released_masked),
+		TEST(the_time_is_linear_in_the_worst_case),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of secrets: what the spawner believes of the process that read them, and what it keeps for its successor. */
+/* Secret values: checks of the reader's records, memory files, the output filter across a re-exec. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -25,7 +25,7 @@ static void record(struct buf *b, uint32_t error, uint32_t len, const char *byte
 	buf_str(b, bytes);
 }
 
-static void values_come_back_as_they_were(void **state)
+static void encoded_values_are_parsed_unchanged(void **state)
 {
 	AUTO_DONE(secrets) a = two("hunter2", "");
 	AUTO_DONE(secrets) b = {};
@@ -42,7 +42,7 @@ static void values_come_back_as_they_were(void **state)
 	assert_int_equal(b.v[1].len, 0);
 }
 
-static void an_answer_that_is_none_is_refused(void **state)
+static void malformed_records_are_refused(void **state)
 {
 	AUTO_DONE(secrets) s = {};
 	int error;
@@ -71,7 +71,7 @@ static void an_answer_that_is_none_is_refused(void **state)
 	}
 }
 
-static void a_worker_gets_sealed_memory(void **state)
+static void a_worker_gets_sealed_memory_files(void **state)
 {
 	AUTO_DONE(secrets) s = two("hunter2", "other");
 	AUTO_DONE(secrets_files) f = {};
@@ -89,7 +89,7 @@ static void a_worker_gets_sealed_memory(void **state)
 	assert_int_equal(fcntl(f.v[0], F_GETFD), FD_CLOEXEC);
 }
 
-/* What is in the output file of run 1 below 'dir'. */
+/* The content of the output file of run 1 below 'dir'. */
 static char *kept(int dir)
 {
 	AUTO_FD fd = output_file_open(dir, 1, 1);
@@ -102,7 +102,7 @@ static char *kept(int dir)
 	return text;
 }
 
-static void half_a_secret_is_hidden_by_the_program_that_comes_next(void **state)
+static void a_secret_is_masked_across_a_re_exec(void **state)
 {
 	char path[] = "/tmp/output_filter.XXXXXX";
 	struct deadlines due = {};
@@ -143,7 +143,7 @@ static void half_a_secret_is_hidden_by_the_program_that_comes_next(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
-static void a_veil_over_nothing_is_nothing(void **state)
+static void a_filter_without_secrets_passes_output_unchanged(void **state)
 {
 	struct output_filter v;
 
@@ -159,11 +159,11 @@ static void a_veil_over_nothing_is_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(values_come_back_as_they_were),
-		TEST(an_answer_that_is_none_is_refused),
-		TEST(a_worker_gets_sealed_memory),
-		TEST(half_a_secret_is_hidden_by_the_program_that_comes_next),
-		TEST(a_veil_over_nothing_is_nothing),
+		TEST(encoded_values_are_parsed_unchanged),
+		TEST(malformed_records_are_refused),
+		TEST(a_worker_gets_sealed_memory_files),
+		TEST(a_secret_is_masked_across_a_re_exec),
+		TEST(a_filter_without_secrets_passes_output_unchanged),
 	};
 
 	return RUN_TESTS(tests);

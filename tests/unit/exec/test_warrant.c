@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warrants: their text form, what they cover, and their key. */
+/* Warrants: text form, scope, key. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void a_warrant_reads_back_as_it_was_written(void **state)
+static void a_printed_warrant_is_parsed_unchanged(void **state)
 {
 	static const char *const wrong[] = {"", "0", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdefa",
@@ -29,7 +29,7 @@ static void a_warrant_reads_back_as_it_was_written(void **state)
 	assert_memory_equal(w, got, WARRANT_LEN);
 	assert_true(warrant_job(hex, got_job));
 	assert_memory_equal(job, got_job, WARRANT_JOB_LEN);
-	assert_true(warrant_parse(warrant_print(NULL, w, hex), got)); /* a template's, or of the first version */
+	assert_true(warrant_parse(warrant_print(NULL, w, hex), got)); /* of a template, or of the first version */
 	assert_memory_equal(w, got, WARRANT_LEN);
 	assert_false(warrant_job(hex, got_job));
 	assert_false(warrant_job(NULL, got_job));
@@ -37,7 +37,7 @@ static void a_warrant_reads_back_as_it_was_written(void **state)
 		assert_false(warrant_parse(wrong[i], got));
 }
 
-static void policies_say_who_needs_one(void **state)
+static void the_policy_decides_which_users_need_a_warrant(void **state)
 {
 	(void)state;
 	assert_false(warrant_needed(WARRANT_NONE, 0));
@@ -46,7 +46,7 @@ static void policies_say_who_needs_one(void **state)
 	assert_true(warrant_needed(WARRANT_ALL, 1000));
 }
 
-static void a_warrant_holds_for_one_thing_only(void **state)
+static void a_warrant_is_valid_for_one_exec_spec_only(void **state)
 {
 	const struct warrant_key key = {{1, 2, 3}}, other = {{1, 2, 4}};
 	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 3};
@@ -71,7 +71,7 @@ static void a_warrant_holds_for_one_thing_only(void **state)
 	assert_false(warrant_key_verify(&key, &roots, w));
 }
 
-static void the_key_is_made_once_and_refused_when_others_may_read_it(void **state)
+static void the_key_is_created_once_and_refused_if_others_can_read_it(void **state)
 {
 	char dir[] = "/tmp/warrant.XXXXXX";
 	AUTO_TEXT path = NULL;
@@ -109,10 +109,10 @@ static void the_key_is_made_once_and_refused_when_others_may_read_it(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_warrant_reads_back_as_it_was_written),
-		TEST(policies_say_who_needs_one),
-		TEST(a_warrant_holds_for_one_thing_only),
-		TEST(the_key_is_made_once_and_refused_when_others_may_read_it),
+		TEST(a_printed_warrant_is_parsed_unchanged),
+		TEST(the_policy_decides_which_users_need_a_warrant),
+		TEST(a_warrant_is_valid_for_one_exec_spec_only),
+		TEST(the_key_is_created_once_and_refused_if_others_can_read_it),
 	};
 
 	return RUN_TESTS(tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol of jobsched-net: frames and payloads that are accepted, and those that are not. */
+/* The protocol of jobsched-net: valid and invalid frames and payloads. */
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/io.h"
@@ -14,7 +14,7 @@ static void sample(struct net_frame *f, unsigned type)
 	if (type == NET_HELLO)
 		f->hello.oldest = f->hello.newest = 1;
 	else if (f->version && f->size >= NET_FRAME_HEAD + sizeof(struct net_id))
-		f->id = (struct net_id){NET_KIND_WEBHOOK, 1, 1}; /* all of these begin with it */
+		f->id = (struct net_id){NET_KIND_WEBHOOK, 1, 1}; /* the first member of all other bodies */
 	if (type == NET_REQUEST)
 		f->request.timeout = 1;
 }
@@ -50,7 +50,7 @@ static void frames_of_another_length_side_or_number_of_descriptors_are_refused(v
 	assert_true(valid(&f, f.size, 0));
 }
 
-static void values_out_of_range_and_open_texts_are_refused(void **state)
+static void values_out_of_range_and_unterminated_texts_are_refused(void **state)
 {
 	struct net_frame f;
 
@@ -69,7 +69,7 @@ static void values_out_of_range_and_open_texts_are_refused(void **state)
 	assert_false(valid(&f, f.size, 0));
 }
 
-static void a_payload_comes_back_as_it_went_and_not_when_it_is_cut(void **state)
+static void an_encoded_payload_is_decoded_and_a_truncated_one_refused(void **state)
 {
 	const char *texts[] = {"https://example.org/", "", "Name: value"};
 	AUTO_FD fd = net_payload_memfd(texts, ELEMENTS(texts), "b\0dy", 4, NULL);
@@ -107,8 +107,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(frames_of_another_length_side_or_number_of_descriptors_are_refused),
-		TEST(values_out_of_range_and_open_texts_are_refused),
-		TEST(a_payload_comes_back_as_it_went_and_not_when_it_is_cut),
+		TEST(values_out_of_range_and_unterminated_texts_are_refused),
+		TEST(an_encoded_payload_is_decoded_and_a_truncated_one_refused),
 		TEST(the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not),
 	};
 
