@@ -119,6 +119,22 @@ config_keys() {
 }
 lint "jobschedd.conf(5) describes the keys there are" config_keys
 
+# Numbers only: the defaults of texts and words are described in sentences.
+config_defaults() {
+	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
+		--state-dir "$work/state" --runtime-dir "$work/run" | sed -nE 's/^;?([a-z-]+) = ([0-9]+)$/\1 \2/p' | sort >"$work/defaults"
+	awk '
+	/^\.It Ic / { key = $3 }
+	/^Default: [0-9]+[KMG]?\.$/ {
+		unit = $2
+		gsub(/[0-9.]/, "", unit)
+		printf "%s %.0f\n", key, ($2 + 0) * (unit == "K" ? 1024 : unit == "M" ? 1048576 : unit == "G" ? 1073741824 : 1)
+	}' man/jobschedd.conf.5 | sort >"$work/written"
+	comm -23 "$work/defaults" "$work/written" | sed 's/^/not in jobschedd.conf(5): the default /'
+	comm -13 "$work/defaults" "$work/written" | sed 's/^/only in jobschedd.conf(5): the default /'
+}
+lint "jobschedd.conf(5) has the defaults of the program" config_defaults
+
 for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 	page=man/$program.8
 	lint "$program --help answers on stdout" help_missing "$program"
