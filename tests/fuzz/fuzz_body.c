@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a submission, as a stranger may send it: the first byte chooses one job ('1') or a bulk. */
+/* Fuzzes the body of a submission. The first byte selects one job ('1') or a bulk. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -12,14 +12,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* No files: every zone but UTC is unknown. */
+/* Without zone files: only UTC is known. */
 static bool no_zone(const char *name, struct buf *out, struct err *e)
 {
 	(void)out;
 	return err_field(e, "tz", "no zone '%s'", name);
 }
 
-/* What was accepted must read back as it was written, or the planner could not use it. */
+/* An accepted job must read back as it was written, because the planner parses it again. */
 static void check_job(const struct submission_job *j)
 {
 	AUTO_DONE(job_spec) back = {};

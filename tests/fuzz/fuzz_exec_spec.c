@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine gives the spawner as the order of a job: whatever is taken has exactly these bytes. */
+/*
+ * Fuzzes the exec spec that the daemon sends to the spawner: an accepted one encodes to the same
+ * bytes.
+ */
 #include "base/buf.h"
 #include "core/job/exec_spec.h"
 #include <stdlib.h>

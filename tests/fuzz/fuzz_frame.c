@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes through the spawner's socket: frames from either side, and payloads. */
+/* Fuzzes the frames and payloads of the spawner's socket, in both directions. */
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static void frames(const uint8_t *data, size_t size)
 {
 	struct frame f;
 
-	memset(&f, 0xa5, sizeof(f)); /* what is not overwritten must not be believed */
+	memset(&f, 0xa5, sizeof(f)); /* detects members that the parser does not set */
 	memcpy(&f, data, size < sizeof(f) ? size : sizeof(f));
 	for (unsigned from = FRAME_FROM_ENGINE; from <= FRAME_FROM_SPAWNER; from++)
 		for (uint32_t version = 0; version <= FRAME_VERSION; version++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Secrets in output. The input is a number of values (1 to 4), each after its length (one byte), then the output in
- * pieces, each after its length; a piece of length 0 is a moment at which nobody wants to wait. No value may come
- * out, in base64 neither, and without such moments the cuts must not matter.
+ * Fuzzes the masking of secrets in output. The input has the number of values (1 to 4), each with
+ * its length (one byte), then the output in pieces, each with its length. A piece of length 0 is a
+ * flush. No value may appear in the result, also not in base64. Without flushes the result must not
+ * depend on the pieces.
  */
 #include "base/buf.h"
 #include "exec/worker/secret_mask.h"
@@ -45,7 +46,8 @@ static void check_hidden(const struct buf *out, const struct secret_mask_value *
 
 	while (len && (p[len - 1] == '\n' || p[len - 1] == '\r'))
 		len--;
-	if (len < MASK_MIN || memchr(p, '*', len)) /* what stands for a secret may look like such a one */
+	/* the replacement of a secret may look like such a value */
+	if (len < MASK_MIN || memchr(p, '*', len))
 		return;
 	if (out->len && memmem(out->data, out->len, p, len))
 		abort();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a moment: refused with a message, or an instant in the range asked for. */
+/* Fuzzes time phrases: a text is refused with a message, or gives a time in the requested range. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a schedule: refused in words, or it moves forward and means what it prints. */
+/*
+ * Fuzzes schedules: a text is refused with a message, or its slots increase and its printed form
+ * means the same.
+ */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -11,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An hour forward, an hour back, half an hour, and a day that is left out. */
+/* Zones with an hour forward, an hour back, half an hour, and a skipped day. */
 static const struct zone_period periods[] = {
 	{ -(INT64_C(1) << 60), 3600, -(INT64_C(1) << 60) },
 	{ 1711846800, 7200, 1711850400 },

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes back from the process that reads secrets: it is its owner's, who may do with it what he likes. */
+/*
+ * Fuzzes the reply of the process that reads secrets. That process runs as the owner, who controls
+ * its memory.
+ */
 #include "base/buf.h"
 #include "exec/worker/secrets.h"
 #include <stdint.h>
@@ -24,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		sum += s.v[i].len;
 	if (s.n > SECRETS_MAX || sum > SECRETS_BYTES)
 		abort();
-	secrets_encode(&s, &again); /* one meaning has one form */
+	secrets_encode(&s, &again); /* one content has one encoding */
 	if (again.len != size || (size && memcmp(again.data, data, size) != 0))
 		abort();
 	secrets_done(&s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a TZif file: refused, or a table on which time moves forward. */
+/* Fuzzes TZif files: the bytes are refused, or give a table in which time increases. */
 #include "base/err.h"
 #include "core/time/civil.h"
 #include "core/time/schedule.h"
@@ -19,7 +19,7 @@ static void check_table(const struct zone *z)
 
 		if (zone_find(z, p->from) != i || zone_find(z, p->from - 1) != i - 1)
 			abort();
-		/* at the edges of the jump, in it and around it */
+		/* at the edges of the transition, inside it and around it */
 		for (int64_t w = p->from + p->offset - 1; w <= p->from + p->offset + 1; w++) {
 			int64_t t = zone_instant(z, w);
 

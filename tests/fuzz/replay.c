@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target over its corpus, one test per file, when libFuzzer does not bring its own main():
- * fuzz_NAME reads tests/fuzz/corpus/NAME, or the files and directories it is given.
+ * Runs a fuzz target over its corpus, one test per file, without libFuzzer. fuzz_NAME reads
+ * tests/fuzz/corpus/NAME, or the files and directories given as arguments.
  */
 #include "base/auto.h"
 #include "base/buf.h"
@@ -46,7 +46,7 @@ static bool replay(const char *path)
 
 	if (io_read_file(path, &b, INPUT_MAX) < 0)
 		return false;
-	/* a copy of exactly this size lets the address sanitizer see one byte too many */
+	/* a copy of this exact size lets the address sanitizer detect an access behind its end */
 	exact = xcalloc(b.len ? b.len : 1, 1);
 	if (b.len)
 		memcpy(exact, b.data, b.len);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The API under people who mean no good, or whose programs do not (F-21, F-70 to F-7A).
+# Tests the API against hostile and faulty clients.
 import array
 import contextlib
 import json
@@ -37,7 +37,7 @@ def submission(**more):
 
 
 def to_end(s):
-    """All that comes until the other side closes; None in place of the end when it does not."""
+    """All data until the daemon closes the connection. Fails if the daemon keeps it open."""
     got = b""
     try:
         while True:
@@ -48,11 +48,11 @@ def to_end(s):
     except ConnectionResetError:
         return got
     except socket.timeout:
-        raise AssertionError("the connection stays open after %r" % got[:200])
+        raise AssertionError("the connection is still open after %r" % got[:200])
 
 
 def ask(d, data, timeout=20):
-    """Sends bytes as they are on a connection of their own; all that comes back until it is closed."""
+    """Sends raw bytes on a new connection; returns all data until it is closed."""
     with connect(d, timeout) as s:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             s.sendall(data)
@@ -60,7 +60,7 @@ def ask(d, data, timeout=20):
 
 
 def first_answer(s):
-    """Status of the first answer; the connection goes on."""
+    """Status of the first response; the connection stays open."""
     head = b""
     while b"\r\n\r\n" not in head:
         piece = s.recv(1)
@@ -103,23 +103,22 @@ def answers_in_time(d):
 
 
 def still_well(d):
-    """It answers, and at once; a disk that stands still for a moment must not decide."""
+    """The daemon answers within two seconds; a short stall of the disk is tolerated."""
     return wait_until("it answers within two seconds", 20, lambda: answers_in_time(d))
 
 
 @contextlib.contextmanager
 def no_descriptor_is_left(d):
     d.api().close()
-    wait_until("the last one is gone", 5, lambda: still_well(d) and not time.sleep(0.1))
+    wait_until("the daemon answers", 5, lambda: still_well(d) and not time.sleep(0.1))
     before = descriptors(d)
     yield
-    # one more is the watch for output, made by the first who follows any
-    wait_until("descriptors are given back", 15, lambda: descriptors(d) <= before + 1)
+    # one more for the output watch, which the first follower creates
+    wait_until("descriptors are closed", 15, lambda: descriptors(d) <= before + 1)
 
 
 @case
 def a_thousand_clients_submit_at_once_and_all_are_served():
-    """F-70"""
     with Daemon() as d:
         d.start()
         clients = [connect(d) for _ in range(1000)]
@@ -148,8 +147,7 @@ def a_thousand_clients_submit_at_once_and_all_are_served():
 
 
 @case
-def slow_idle_and_half_closed_clients_are_let_go_and_disturb_nobody():
-    """F-71"""
+def slow_idle_and_half_closed_clients_are_disconnected_without_effect_on_others():
     with Daemon("head-timeout = 1\nbody-timeout = 2\n") as d:
         d.start()
         with no_descriptor_is_left(d):
@@ -171,7 +169,7 @@ def slow_idle_and_half_closed_clients_are_let_go_and_disturb_nobody():
                 waits.append(time.monotonic() - asked)
                 time.sleep(0.1)
             for s in [s for s, _ in slow] + idle + half:
-                assert to_end(s) == b"", "a request that was never whole was answered"
+                assert to_end(s) == b"", "an incomplete request was answered"
                 s.close()
         assert sorted(waits)[len(waits) // 2] < 0.5, waits
         assert jobs(d) == 0
@@ -198,7 +196,6 @@ def a_daemon_that_was_stopped_answers_the_requests_sent_meanwhile():
 
 @case
 def a_head_over_16_kib_is_refused():
-    """F-72"""
     with Daemon() as d:
         d.start()
         fixed = len(request(headers=["X: "]))
@@ -218,7 +215,6 @@ def a_head_over_16_kib_is_refused():
 
 @case
 def a_body_over_its_limit_is_refused_before_it_is_read():
-    """F-72"""
     with Daemon("body-limit = 64K\nbulk-body-limit = 128K\n") as d:
         d.start()
         limit = 65536
@@ -242,14 +238,13 @@ def a_body_over_its_limit_is_refused_before_it_is_read():
         assert statuses(ask(d, data)) == [413]
         assert rss(d) - before < 8 * MIB or sanitized(), rss(d) - before
         expect = request("POST", "/v1/jobs", headers=["Content-Length: 99999999", "Expect: 100-continue"])
-        assert statuses(ask(d, expect)) == [413], "it was invited to send what is refused"
+        assert statuses(ask(d, expect)) == [413], "100 Continue was sent for a body that is refused"
         assert statuses(ask(d, request("GET", "/v1/status", b"{}"))) == [400]
         assert jobs(d) == 2
 
 
 @case
-def json_that_means_harm_is_refused_and_nothing_is_stored():
-    """F-73, F-74"""
+def malicious_json_is_refused_and_nothing_is_stored():
     with Daemon() as d:
         d.start()
         for body in (b"[" * 100000, b'{"a":' * 100000, b"[" * 65 + b"]" * 65, b'{"command":[' + b'"a",' * 200000 + b'"a"]}',
@@ -265,8 +260,7 @@ def json_that_means_harm_is_refused_and_nothing_is_stored():
 
 
 @case
-def where_a_body_ends_has_one_answer_or_none():
-    """F-77"""
+def a_body_with_an_ambiguous_length_is_refused():
     inner = request("POST", "/v1/jobs", submission(name="smuggled"))
     chunked = b"%x\r\n" % len(inner) + inner + b"\r\n0\r\n\r\n"
     post = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\n"
@@ -293,10 +287,10 @@ def where_a_body_ends_has_one_answer_or_none():
         d.start()
         for what, data in cases.items():
             got = statuses(ask(d, data))
-            # MHD 0.9.75 begins its own page about a bad length twice
+            # MHD 0.9.75 sends the beginning of its error page twice
             assert len(set(got)) <= 1 and all(s >= 400 for s in got), (what, got)
             assert jobs(d) == 0, what + ": a request was smuggled in"
-        # odd, but not ambiguous: either refused or understood as one request
+        # unusual but not ambiguous: refused, or accepted as one request
         folded = post + b"Connection: close\r\nX-Long: a\r\n b\r\nContent-Length: %d\r\n\r\n" % len(whole) + whole
         bare = folded.replace(b"X-Long: a\r\n b\r\n", b"").replace(b"\r\n", b"\n")
         for data in (folded, bare):
@@ -306,8 +300,7 @@ def where_a_body_ends_has_one_answer_or_none():
 
 
 @case
-def requests_one_behind_the_other_are_answered_in_order():
-    """F-77"""
+def pipelined_requests_are_answered_in_order():
     with Daemon("head-timeout = 1\n") as d:
         d.start()
         data = b"".join(request("POST", "/v1/jobs", submission(name="p%d" % i)) + request(path="/v1/jobs/p%d" % i)
@@ -319,8 +312,7 @@ def requests_one_behind_the_other_are_answered_in_order():
 
 
 @case
-def a_client_that_vanishes_at_any_byte_leaves_all_or_nothing():
-    """F-78"""
+def a_client_that_disconnects_at_any_byte_stores_all_or_nothing():
     with Daemon() as d:
         d.start()
         with no_descriptor_is_left(d):
@@ -328,7 +320,7 @@ def a_client_that_vanishes_at_any_byte_leaves_all_or_nothing():
             for n in range(len(whole) + 1):
                 with connect(d) as s:
                     s.sendall(whole[:n])
-            # each of these asks for much and reads nothing, or a little
+            # each client requests much data and reads nothing or little
             for n in (0, 1, 100, 5000):
                 with connect(d) as s:
                     s.sendall(request(path="/v1/status") * 300)
@@ -339,8 +331,7 @@ def a_client_that_vanishes_at_any_byte_leaves_all_or_nothing():
 
 
 @case
-def clients_that_leave_while_they_wait_are_noticed():
-    """F-78"""
+def clients_that_disconnect_during_a_wait_are_detected():
     with Daemon() as d:
         d.start()
         run = d.add(command=["sleep", "60"])["run"]
@@ -356,7 +347,7 @@ def clients_that_leave_while_they_wait_are_noticed():
 
 
 @case
-def a_daemon_that_ends_answers_those_who_wait():
+def a_stopping_daemon_answers_waiting_requests():
     with Daemon() as d:
         d.start()
         run = d.add(command=["sleep", "60"])["run"]
@@ -370,8 +361,7 @@ def a_daemon_that_ends_answers_those_who_wait():
 
 
 @case
-def a_long_list_costs_the_daemon_little_however_slowly_it_is_read():
-    """F-79, F-13"""
+def a_long_list_needs_little_memory_at_any_reading_speed():
     with Daemon() as d:
         d.start()
         bulks, size = (1, 4000) if sanitized() else (2, 10000)
@@ -401,8 +391,7 @@ def a_long_list_costs_the_daemon_little_however_slowly_it_is_read():
 
 
 @case
-def descriptors_that_are_sent_along_are_not_kept():
-    """F-7A"""
+def descriptors_sent_with_a_request_are_closed():
     with Daemon() as d:
         d.start()
         with no_descriptor_is_left(d):
@@ -420,8 +409,7 @@ def descriptors_that_are_sent_along_are_not_kept():
 
 
 @case
-def without_descriptors_clients_hear_so_and_work_goes_on():
-    """F-21"""
+def without_free_descriptors_clients_get_an_error_and_runs_continue():
     with Daemon("head-timeout = 2\nconnections = 1000\n") as d:
         d.start(before=["prlimit", "--nofile=80:80"])
         job = d.add(command=TRUE, schedule="now + 2 seconds")
@@ -435,7 +423,7 @@ def without_descriptors_clients_hear_so_and_work_goes_on():
         for s in clients:
             with contextlib.suppress(OSError):
                 refused += s.recv(100).startswith(b"HTTP/1.1 503 ")
-        assert refused > 0, "nobody was told"
+        assert refused > 0, "no client got an error"
         for s in clients:
             s.close()
         assert wait_until("it serves again", 20, lambda: still_well(d))
@@ -443,8 +431,7 @@ def without_descriptors_clients_hear_so_and_work_goes_on():
 
 
 @case
-def connections_beyond_the_limit_are_refused_politely():
-    """F-71"""
+def connections_over_the_limit_get_an_error_response():
     with Daemon("connections = 20\n") as d:
         d.start()
         d.api().close()
@@ -454,7 +441,7 @@ def connections_beyond_the_limit_are_refused_politely():
         assert statuses(ask(d, request())) == [503]
         for s in held:
             s.close()
-        assert wait_until("there is room again", 10, lambda: statuses(ask(d, request(headers=["Connection: close"]))) == [200])
+        assert wait_until("connections are free again", 10, lambda: statuses(ask(d, request(headers=["Connection: close"]))) == [200])
 
 
 main()

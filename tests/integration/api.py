@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The API as its users meet it: submissions, lists, keys, waiting, output.
+# Tests the API: submissions, lists, keys, waiting, output.
 import base64
 import json
 import os
@@ -26,7 +26,7 @@ def refused(d, status, method, path, body=None, field=None, says=""):
 
 
 def stream(d, path):
-    """An answer whose body is read piece by piece, with its connection."""
+    """A response whose body is read piece by piece, with its connection."""
     connection = Connection(d.socket, 30)
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -35,7 +35,7 @@ def stream(d, path):
 
 
 @case
-def a_submission_comes_back_as_a_job_that_number_and_name_find():
+def a_submitted_job_is_found_by_number_and_name():
     with Daemon() as d:
         d.start()
         spec = {"name": "backup", "command": ["tar", "c", "/höme"], "schedule": [LATER], "env": {"A": "1"},
@@ -51,7 +51,7 @@ def a_submission_comes_back_as_a_job_that_number_and_name_find():
 
 
 @case
-def the_answer_to_a_job_for_now_is_what_the_store_shows():
+def the_response_to_a_submission_equals_the_stored_job():
     with Daemon("max-running = 1\n") as d:
         d.start()
         d.add(command=["sleep", "30"])
@@ -64,7 +64,7 @@ def the_answer_to_a_job_for_now_is_what_the_store_shows():
 
 
 @case
-def a_dry_run_says_what_would_happen_and_stores_nothing():
+def a_dry_run_shows_the_effect_and_stores_nothing():
     with Daemon() as d:
         d.start()
         dry = lambda **spec: d.api().call("POST", "/v1/jobs?dry_run=true", dict(spec, command=TRUE))
@@ -75,7 +75,7 @@ def a_dry_run_says_what_would_happen_and_stores_nothing():
         assert [f["code"] for f in job["findings"]] == ["uneven-step", "wide-jitter"], job
         assert all(f["message"] for f in job["findings"]), job
         assert d.api().get("/v1/jobs")["jobs"] == [] and d.runs() == []
-        # what would be refused is refused
+        # a dry run refuses what a submission refuses
         for field, spec in (("schedule", {"schedule": ["0 0 30 2 *"]}), ("tz", {"tz": "No/Where"}), ("umask", {"umask": "9"})):
             status, answer = dry(**spec)
             assert status == 400 and answer["error"]["field"] == field, (field, answer)
@@ -87,14 +87,14 @@ def a_dry_run_says_what_would_happen_and_stores_nothing():
         status, answer = dry(name="odd", key="k", schedule=[LATER])
         assert status == 200 and answer["existed"] and answer["id"] == kept["id"], answer
         assert d.api().call("POST", "/v1/jobs?dry_run=perhaps", {"command": TRUE})[0] == 400
-        # and now is now
+        # a job that is due at once
         status, answer = dry()
         assert status == 200 and answer["explain"] == "once, now" and len(answer["next"]) == 1, answer
         assert len(d.api().get("/v1/jobs")["jobs"]) == 1 and d.runs() == []
 
 
 @case
-def what_is_doubtful_is_said_once_and_hinders_nothing():
+def warnings_are_returned_once_and_do_not_refuse_a_job():
     with Daemon() as d:
         d.start()
         spec = {"command": TRUE, "schedule": ["*/35 * * * *"], "key": "k"}
@@ -107,7 +107,7 @@ def what_is_doubtful_is_said_once_and_hinders_nothing():
 
 
 @case
-def a_crowded_second_is_found_by_those_who_join_it():
+def a_submission_into_a_crowded_second_gets_a_warning():
     with Daemon() as d:
         d.start()
         codes = lambda job: [f["code"] for f in job["findings"]]
@@ -120,7 +120,7 @@ def a_crowded_second_is_found_by_those_who_join_it():
 
 
 @case
-def bytes_that_are_no_text_reach_the_command_unchanged():
+def bytes_that_are_not_utf8_reach_the_command_unchanged():
     with Daemon() as d:
         d.start()
         b64 = lambda data: base64.b64encode(data).decode()
@@ -134,7 +134,7 @@ def bytes_that_are_no_text_reach_the_command_unchanged():
 
 
 @case
-def what_is_wrong_is_refused_by_name_and_nothing_is_stored():
+def an_invalid_member_is_named_and_nothing_is_stored():
     with Daemon() as d:
         d.start()
         for body, field in (({}, "command"), ({"command": []}, "command"), ({"command": TRUE, "colour": 1}, "colour"),
@@ -156,7 +156,7 @@ def what_is_wrong_is_refused_by_name_and_nothing_is_stored():
 
 
 @case
-def a_wrong_method_says_which_are_right_and_head_is_get_without_a_body():
+def a_wrong_method_gets_the_allowed_ones_and_head_is_get_without_a_body():
     with Daemon() as d:
         d.start()
         connection = Connection(d.socket, 10)
@@ -171,7 +171,7 @@ def a_wrong_method_says_which_are_right_and_head_is_get_without_a_body():
 
 
 @case
-def the_nearest_name_is_offered():
+def an_unknown_name_gets_a_suggestion():
     with Daemon() as d:
         d.start()
         d.add(name="backup", command=TRUE, schedule=LATER)
@@ -180,7 +180,7 @@ def the_nearest_name_is_offered():
 
 
 @case
-def who_asks_again_after_the_time_of_his_job_gets_that_job():
+def a_repeated_key_returns_the_job_also_after_its_time():
     with Daemon() as d:
         d.start()
         soon = (datetime.now(timezone.utc) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -195,7 +195,7 @@ def who_asks_again_after_the_time_of_his_job_gets_that_job():
 
 
 @case
-def the_same_key_gives_the_same_job_once_however_many_ask():
+def concurrent_submissions_with_one_key_add_one_job():
     with Daemon() as d:
         d.start()
         body = {"key": "k", "command": TRUE, "schedule": "now + 1 hour"}
@@ -218,14 +218,14 @@ def the_same_key_gives_the_same_job_once_however_many_ask():
         number = answers[0][1]["id"]
         d.kill()
         d.start()
-        assert d.api().call("POST", "/v1/jobs", body)[0] == 200, "the key did not live through a crash"
+        assert d.api().call("POST", "/v1/jobs", body)[0] == 200, "the key was lost in a crash"
         d.api().call("DELETE", "/v1/jobs/%d" % number)
         status, job = d.api().call("POST", "/v1/jobs", body)
         assert status == 200 and job["id"] == number and job["state"] == "removed", job
 
 
 @case
-def a_taken_name_is_a_conflict():
+def an_existing_name_is_a_conflict():
     with Daemon() as d:
         d.start()
         d.add(name="a", command=TRUE, schedule=LATER)
@@ -269,7 +269,7 @@ def lists_are_filtered_and_paged():
 
 
 @case
-def runs_come_newest_first_and_by_job_and_state():
+def runs_are_listed_newest_first_and_filtered_by_job_and_state():
     with Daemon() as d:
         d.start()
         good, bad = d.add(name="good", command=TRUE), d.add(name="bad", command=["false"])
@@ -284,7 +284,7 @@ def runs_come_newest_first_and_by_job_and_state():
 
 
 @case
-def a_wait_ends_with_the_run_or_with_its_time():
+def a_wait_ends_with_the_run_or_after_its_timeout():
     with Daemon() as d:
         d.start()
         run = d.add(command=["sleep", "0.5"])["run"]
@@ -300,7 +300,7 @@ def a_wait_ends_with_the_run_or_with_its_time():
 
 
 @case
-def cancelling_wakes_those_who_wait_for_queued_and_running_runs():
+def cancelling_ends_waits_for_queued_and_running_runs():
     with Daemon("max-running = 1\n") as d:
         d.start()
         running, queued, other = (d.add(command=["sleep", "60"]) for _ in range(3))
@@ -329,7 +329,7 @@ def cancelling_wakes_those_who_wait_for_queued_and_running_runs():
 
 
 @case
-def a_daemon_that_ends_says_of_each_submission_what_became_of_it():
+def a_stopping_daemon_reports_the_result_of_each_submission():
     with Daemon() as d:
         d.start()
         answers, go = {}, threading.Barrier(9)
@@ -356,13 +356,13 @@ def a_daemon_that_ends_says_of_each_submission_what_became_of_it():
         d.start()
         stored = {j["name"] for j in d.api().pages("/v1/jobs", "jobs")}
         taken, refused_ = ({n for n, s in answers.items() if s == want} for want in (201, 503))
-        assert taken and taken <= stored, "acknowledged and lost: %s" % (taken - stored)
-        assert not refused_ & stored, "refused and done: %s" % (refused_ & stored)
+        assert taken and taken <= stored, "acknowledged but lost: %s" % (taken - stored)
+        assert not refused_ & stored, "refused but stored: %s" % (refused_ & stored)
         return "%d taken, %d refused" % (len(taken), len(refused_))
 
 
 @case
-def a_removed_job_leaves_its_history():
+def the_history_of_a_removed_job_is_kept():
     with Daemon() as d:
         d.start()
         job = d.add(name="gone", command=TRUE)
@@ -373,7 +373,7 @@ def a_removed_job_leaves_its_history():
 
 
 @case
-def output_is_read_whole_from_an_offset_or_from_its_end():
+def output_is_read_completely_from_an_offset_or_from_its_end():
     with Daemon() as d:
         d.start()
         run = d.wait_final(d.add(script="seq 1 1000")["id"])
@@ -392,7 +392,7 @@ def output_is_read_whole_from_an_offset_or_from_its_end():
 
 
 @case
-def what_was_dropped_is_counted_and_the_rest_is_shown():
+def dropped_output_is_counted_and_the_rest_is_returned():
     with Daemon() as d:
         d.start()
         run = d.wait_final(d.add(script="head -c 100000 /dev/zero | tr '\\0' x; echo end", output_limit=10000)["id"])
@@ -407,7 +407,7 @@ def what_was_dropped_is_counted_and_the_rest_is_shown():
 def output_is_followed_as_it_is_written_and_ends_with_the_run():
     with Daemon() as d:
         d.start()
-        # one pipe for each pause: a reader that comes early would hear the end of the writer before
+        # one pipe per pause: an early reader would get the end of file of the previous writer
         pauses = [os.path.join(d.dir, name) for name in ("first", "second")]
         for pause in pauses:
             os.mkfifo(pause)
@@ -420,7 +420,7 @@ def output_is_followed_as_it_is_written_and_ends_with_the_run():
                 f.write("\n")
         began = time.monotonic()
         go_on(pauses[0])
-        # it waits again: nothing but the file tells of the second line
+        # the follower waits again; only the file signals the second line
         assert answer.read1() == b"two\n"
         took = time.monotonic() - began
         go_on(pauses[1])
@@ -429,7 +429,7 @@ def output_is_followed_as_it_is_written_and_ends_with_the_run():
 
 
 @case
-def a_run_that_is_not_due_yet_can_be_followed_and_cancelled():
+def a_run_that_is_not_due_can_be_followed_and_cancelled():
     with Daemon("max-running = 1\n") as d:
         d.start()
         d.add(command=["sleep", "60"])
@@ -441,7 +441,7 @@ def a_run_that_is_not_due_yet_can_be_followed_and_cancelled():
 
 
 @case
-def a_follower_gets_much_output_as_fast_as_it_reads():
+def a_follower_gets_large_output_as_fast_as_it_reads():
     with Daemon() as d:
         d.start()
         run = d.add(script="head -c 8000000 /dev/zero", output_limit=100000000)["run"]
@@ -451,7 +451,7 @@ def a_follower_gets_much_output_as_fast_as_it_reads():
 
 
 @case
-def an_answer_that_openapi_json_does_not_describe_is_found():
+def a_response_that_does_not_match_openapi_json_is_detected():
     with Daemon() as d:
         d.start()
         job = d.add(command=TRUE, schedule=LATER)
@@ -492,7 +492,7 @@ def curl_over_the_socket_is_enough():
 
 
 @case
-def the_status_counts_and_names():
+def the_status_has_counts_and_names():
     with Daemon() as d:
         d.start()
         d.wait_final(d.add(command=TRUE)["id"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that change while they are due, running, killed; their history; templates with hostile values.
+# Tests changes of due and running jobs, their history, and templates with hostile values.
 import os
 import random
 import sys
@@ -25,7 +25,7 @@ def slots(d, job):
 
 
 @case
-def what_runs_goes_on_and_the_next_attempt_uses_the_new_definition():
+def a_running_attempt_continues_and_the_next_uses_the_new_definition():
     with Daemon() as d:
         d.start()
         job = d.add(name="long", command=["sh", "-c", "sleep 1; echo old"])
@@ -41,8 +41,8 @@ def what_runs_goes_on_and_the_next_attempt_uses_the_new_definition():
 
 
 @case
-def changes_inside_the_look_ahead_neither_lose_nor_double_a_slot():
-    """A job of every second is changed back and forth; each second of its life has one run, whatever its schedule."""
+def changes_within_the_planning_horizon_neither_lose_nor_duplicate_a_slot():
+    """A job that runs every second is changed repeatedly; each second has exactly one run."""
     with Daemon() as d:
         d.start()
         job = d.add(name="tick", schedule=["* * * * * *"], command=["true"], overlap="allow")["id"]
@@ -65,7 +65,7 @@ def changes_inside_the_look_ahead_neither_lose_nor_double_a_slot():
 
 
 @case
-def a_new_schedule_starts_nothing_by_itself():
+def a_new_schedule_does_not_start_a_run():
     with Daemon() as d:
         d.start()
         job = d.add(name="later", schedule=["0 0 1 1 *"], command=["true"])["id"]
@@ -89,7 +89,7 @@ def a_name_does_not_move_the_slots_of_h():
 
 
 @case
-def a_killed_engine_leaves_a_change_whole_or_undone():
+def a_killed_daemon_leaves_a_change_complete_or_undone():
     with Daemon() as d:
         d.start()
         job = d.add(name="k", schedule=["0 0 1 1 *"], command=["echo", "0"])["id"]
@@ -116,7 +116,7 @@ def a_killed_engine_leaves_a_change_whole_or_undone():
 
 
 @case
-def a_conflict_tells_the_revision_and_a_change_without_one_goes_on_top():
+def a_conflict_reports_the_revision_and_a_change_without_one_is_retried():
     with Daemon() as d:
         d.start()
         d.add(name="c", schedule=["0 0 1 1 *"], command=["true"])
@@ -130,7 +130,7 @@ def a_conflict_tells_the_revision_and_a_change_without_one_goes_on_top():
 
 
 @case
-def undo_goes_back_step_by_step_and_history_tells():
+def undo_goes_back_step_by_step_and_history_shows_it():
     with Daemon() as d:
         d.start()
         d.add(name="u", schedule=["0 0 1 1 *"], command=["true"], priority=1)
@@ -147,7 +147,7 @@ def undo_goes_back_step_by_step_and_history_tells():
 
 
 @case
-def a_finished_job_comes_to_life_with_a_schedule_and_a_cancelled_one_does_not():
+def a_new_schedule_reactivates_a_finished_job_but_not_a_cancelled_one():
     with Daemon() as d:
         d.start()
         job = d.add(name="once", command=["true"])["id"]
@@ -167,7 +167,7 @@ HOSTILE = ["; rm -rf /", "'\"`$(touch owned)`\"'", "a\nb\n\nc", "--help", "-", "
 
 
 @case
-def hostile_parameters_arrive_byte_for_byte_as_one_argument():
+def hostile_parameters_are_passed_unchanged_as_one_argument():
     with Daemon() as d:
         d.start()
         show = "import os,sys,json; json.dump([sys.argv[1:], os.environ['JOBSCHED_PARAM_x']], open(sys.argv[2], 'w'))"
@@ -187,7 +187,7 @@ def hostile_parameters_arrive_byte_for_byte_as_one_argument():
 
 
 @case
-def parameters_that_are_missing_unknown_or_meant_for_a_shell_are_refused():
+def missing_unknown_and_shell_parameters_are_refused():
     with Daemon() as d:
         d.start()
         call = d.api().call
@@ -206,7 +206,7 @@ def parameters_that_are_missing_unknown_or_meant_for_a_shell_are_refused():
 
 
 @case
-def a_taken_name_is_kept_or_replaced_on_request():
+def an_existing_name_is_kept_or_replaced_on_request():
     with Daemon() as d:
         d.start()
         job = {"name": "n", "schedule": ["every 1h"], "command": ["true"]}

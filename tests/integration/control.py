@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Pauses, freezes and triggers with real processes: what starts, what is skipped, what waits, whatever happens to the engine.
+# Tests pauses, freezes and triggers with real processes, also across restarts and crashes of the daemon.
 import os
 import sys
 import time
@@ -24,7 +24,7 @@ def states(d, job):
 
 
 def assert_skipped_then_run(d, job, word, end):
-    """What was to be decided before the end of the pause is skipped, the rest runs; a slow disk may decide late."""
+    """Slots decided before the end of the pause are skipped, later ones run; a slow disk may delay the decision."""
     wait_until("a run after the pause", 30,
                lambda: any(r["state"] == "succeeded" and instant(r["slot"]) > end for r in d.runs(job)))
     over = [r for r in reversed(d.runs(job)) if r["state"] != "queued"]
@@ -36,7 +36,7 @@ def assert_skipped_then_run(d, job, word, end):
 
 
 @case
-def each_scope_pauses_its_jobs_and_ends_by_itself():
+def each_scope_pauses_its_jobs_until_its_end():
     with Daemon() as d:
         d.start()
         uid = str(os.getuid())
@@ -59,7 +59,7 @@ def each_scope_pauses_its_jobs_and_ends_by_itself():
 
 
 @case
-def a_job_paused_for_a_while_goes_on_by_itself():
+def a_pause_with_an_end_ends_automatically():
     with Daemon() as d:
         d.start()
         job = tick(d, "tick")
@@ -77,7 +77,7 @@ def a_job_paused_for_a_while_goes_on_by_itself():
 
 
 @case
-def a_freeze_stops_all_but_what_is_spared():
+def a_freeze_stops_all_jobs_except_spared_ones():
     with Daemon() as d:
         d.start()
         cold, warm = tick(d, "cold"), tick(d, "warm", tags={"keep": "yes"})
@@ -95,7 +95,7 @@ def a_freeze_stops_all_but_what_is_spared():
 
 
 @case
-def what_cannot_be_skipped_waits_for_resume_over_a_crash():
+def a_run_that_cannot_be_skipped_waits_for_resume_across_a_crash():
     with Daemon() as d:
         d.start()
         mark = os.path.join(d.dir, "mark")
@@ -117,7 +117,7 @@ def what_cannot_be_skipped_waits_for_resume_over_a_crash():
 
 
 @case
-def a_pause_that_was_over_while_nobody_was_there_ends_at_the_start():
+def a_pause_that_expired_while_the_daemon_was_down_ends_at_its_start():
     with Daemon() as d:
         d.start()
         job = d.add(name="gone", command=["true"], schedule=["every 1h"])["id"]
@@ -131,7 +131,7 @@ def a_pause_that_was_over_while_nobody_was_there_ends_at_the_start():
 
 
 @case
-def a_running_run_goes_on_and_is_named():
+def a_pause_lists_running_runs_which_continue():
     with Daemon() as d:
         d.start()
         job = d.add(name="busy", command=["sleep", "3"])["id"]
@@ -145,7 +145,7 @@ def a_running_run_goes_on_and_is_named():
 
 
 @case
-def an_after_finish_job_and_a_manual_one_under_pause():
+def after_finish_and_manual_jobs_obey_a_pause():
     with Daemon() as d:
         d.start()
         follows = d.add(name="follows", command=["true"], schedule=["after-finish 1s"])["id"]
@@ -161,7 +161,7 @@ def an_after_finish_job_and_a_manual_one_under_pause():
 
 
 @case
-def run_exits_as_wait_does_and_passes_parameters():
+def run_exits_like_wait_and_passes_parameters():
     with Daemon() as d:
         d.start()
         out = os.path.join(d.dir, "out")
@@ -205,8 +205,8 @@ def a_job_added_paused_waits_for_resume():
 
 
 @case
-def a_run_that_is_held_expires_at_its_deadline_and_tells():
-    """Held by a pause, and by a full queue: the run is recorded, a waiting client is answered, the notice is sent."""
+def a_held_run_expires_at_its_deadline_and_is_reported():
+    """A run held by a pause or a full queue is recorded, a waiting client is answered, and the notice is sent."""
     with Daemon() as d:
         d.start()
         d.jobctl("queue", "add", "narrow", "--running", "1")

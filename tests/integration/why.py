@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each reason of 'jobctl why' with real processes, and the audit trail behind some of them.
+# Tests each reason of 'jobctl why' with real processes, and the audit trail.
 import os
 import pwd
 import shutil
@@ -23,7 +23,7 @@ def why(d, job, query=""):
 
 
 def expect(d, job, code, *words, seconds=15):
-    """What the job waits for becomes this, with these words in the sentence; a moment may pass before it is decided."""
+    """Waits until the job waits for this reason, with these words in the message."""
     def there():
         seen[0] = why(d, job)["now"]
         return seen[0]["code"] == code and all(word in seen[0]["message"] for word in words)
@@ -44,7 +44,7 @@ def expect_listed(d, job, code):
 
 
 def expect_past(d, job, code, *words, seconds=20):
-    """One of its slots ended like this."""
+    """Waits until one of the slots ended like this."""
     def there():
         return [r["why"] for r in why(d, job, "?limit=100")["runs"]
                 if r["why"]["code"] == code and all(word in r["why"]["message"] for word in words)]
@@ -59,7 +59,7 @@ def put(d, path, body):
 
 
 @case
-def pauses_and_freezes_say_who_why_and_until_when():
+def pauses_and_freezes_are_reported_with_user_reason_and_end():
     with Daemon() as d:
         d.start()
         job = d.add(name="hourly", command=["true"], schedule=["every 1h"], tags={"team": "web"})["id"]
@@ -87,7 +87,7 @@ def pauses_and_freezes_say_who_why_and_until_when():
 
 
 @case
-def a_run_that_is_planned_says_that_it_is_paused_or_frozen():
+def a_planned_run_is_reported_as_paused_or_frozen():
     with Daemon() as d:
         d.start()
         job = d.add(name="soon", command=["true"], schedule=["every 4s"], tags={"team": "web"})["id"]
@@ -111,7 +111,7 @@ def a_run_that_is_planned_says_that_it_is_paused_or_frozen():
 
 
 @case
-def a_stopped_spawner_is_named_and_status_fails():
+def a_stopped_spawner_is_reported_and_status_fails():
     with Daemon() as d:
         d.start()
         job = d.add(name="hourly", command=["true"], schedule=["every 1h"])["id"]
@@ -134,7 +134,7 @@ def a_stopped_spawner_is_named_and_status_fails():
 
 
 @case
-def a_missing_program_is_named():
+def a_missing_program_is_reported():
     with Daemon() as d:
         d.start()
         once = d.add(name="typo", command=["bakcup", "/home"])["id"]
@@ -146,7 +146,7 @@ def a_missing_program_is_named():
 
 
 @case
-def runs_of_the_same_job_stand_in_each_others_way():
+def a_run_that_waits_for_another_run_of_its_job_is_explained():
     with Daemon() as d:
         d.start()
         held = d.add(name="held", command=["sleep", "60"], schedule=["every 1s"], overlap="queue")["id"]
@@ -166,7 +166,7 @@ def runs_of_the_same_job_stand_in_each_others_way():
 
 
 @case
-def limits_say_whose_they_are():
+def a_limit_is_reported_with_its_queue_or_owner():
     with Daemon("max-running = 2\nowner-max-running = 2\n") as d:
         d.start()
         put(d, "/v1/queues/narrow", {"max_running": 1})
@@ -190,7 +190,7 @@ def limits_say_whose_they_are():
 
 
 @case
-def a_full_node_says_so():
+def a_full_node_is_reported():
     with Daemon("max-running = 1\nowner-max-running = none\n") as d:
         d.start()
         d.add(command=["sleep", "60"])
@@ -201,7 +201,7 @@ def a_full_node_says_so():
 
 
 @case
-def retries_rates_and_conditions_say_until_when():
+def retries_rates_and_conditions_are_reported_with_a_time():
     with Daemon() as d:
         d.start()
         again = d.add(name="again", command=["false"], retries=3, backoff="fixed:1h")["id"]
@@ -217,7 +217,7 @@ def retries_rates_and_conditions_say_until_when():
 
 
 @case
-def what_is_over_says_by_whom():
+def an_ended_job_is_reported_with_the_user_who_ended_it():
     with Daemon() as d:
         zones = os.path.join(d.dir, "zones", "Europe")
         os.makedirs(zones)
@@ -243,7 +243,7 @@ def what_is_over_says_by_whom():
 
 
 @case
-def the_past_is_told_slot_by_slot():
+def past_slots_are_explained_one_by_one():
     with Daemon("max-running = 4\n") as d:
         d.start()
         good = d.add(command=["true"])["id"]
@@ -266,7 +266,7 @@ def the_past_is_told_slot_by_slot():
         d.start()
         missed = expect_past(d, often, "missed", "slots from", "nobody was there")
         assert missed["command"] == "jobctl show often", missed
-        # one moment: a run, a slot of the missed stretch, no slot, before the job, and one to come
+        # single times: a run, a missed slot, no slot, before the job, and in the future
         at = why(d, often, "?at=" + ran["slot"])["at"]
         assert at["run"]["id"] == ran["id"] and at["why"]["code"] == "succeeded", at
         stretch = [r for r in d.runs(often) if r["slot_count"] > 1][0]
@@ -279,7 +279,7 @@ def the_past_is_told_slot_by_slot():
 
 
 @case
-def a_moment_in_a_pause_says_by_whom():
+def a_time_within_a_pause_is_explained_with_its_user():
     with Daemon() as d:
         d.start()
         job = d.add(command=["true"], schedule=["every 1s"])["id"]
@@ -287,13 +287,13 @@ def a_moment_in_a_pause_says_by_whom():
         d.api().post("/v1/jobs/%d/pause" % job)
         time.sleep(1.2)
         asked = stamp()
-        said = wait_until("the slot is told", 10, lambda: [
+        said = wait_until("the slot is explained", 10, lambda: [
             a for a in [why(d, job, "?at=" + asked)["at"]] if a["why"]["code"] == "paused"])[0]
         assert "paused" in said["why"]["message"], said
 
 
 @case
-def refusals_share_a_row_when_there_are_many():
+def many_refusals_share_one_row():
     with Daemon() as d:
         d.start()
         for i in range(60):
@@ -311,7 +311,7 @@ def refusals_share_a_row_when_there_are_many():
 
 
 @case
-def every_change_by_whatever_way_is_in_the_trail():
+def every_change_is_in_the_audit_trail():
     with Daemon() as d:
         d.start()
         job = d.add(name="audited", command=["sleep", "60"], schedule=["every 1h"])["id"]

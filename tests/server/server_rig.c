@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server in a process of its own, and users who ask it. Needs root to be several users. */
+/* Test server in its own process, with clients of several users. Needs root to use several uids. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -37,7 +37,8 @@ static int listen_at(const char *path)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0666) < 0 || listen(fd, 128) < 0)
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || chmod(path, 0666) < 0 ||
+		listen(fd, 128) < 0)
 		_exit(2);
 	return fd;
 }
@@ -46,8 +47,12 @@ static int serve(const struct rig *rig, const struct server_limits *limits)
 {
 	AUTO_TEXT db = xprintf("%s/jobs.db", rig->dir);
 	struct store_thread_options so = { .where = db, .clock = &clock_system };
-	struct server_context c = { .clock = &clock_system, .node_name = "n", .node_id = "i", .store_where = db,
-		.output_dir = -1, .admin_group = ADMINS };
+	struct server_context c = {.clock = &clock_system,
+		.node_name = "n",
+		.node_id = "i",
+		.store_where = db,
+		.output_dir = -1,
+		.admin_group = ADMINS};
 	struct dispatcher_options o = { .clock = &clock_system, .node_id = "i", .node_name = "n" };
 	struct concurrency_rules rules = { .max_running = 1 };
 	struct spawner_link *spawner = NULL;
@@ -106,7 +111,7 @@ void rig_start(struct rig *rig, const struct server_limits *limits)
 	rig->deny = xprintf("%s/deny", rig->dir);
 	rig->server = fork();
 	if (rig->server == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed case does not stop it */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also ends when a test case fails */
 		_exit(serve(rig, limits));
 	}
 	for (int i = 0; i < 500 && !http_client_open(rig->socket, &c, NULL); i++)
@@ -115,9 +120,18 @@ void rig_start(struct rig *rig, const struct server_limits *limits)
 	http_client_free(c);
 }
 
-const struct server_limits rig_generous = { .connections = 100, .connections_per_uid = 50, .body = 1 << 20,
-	.bulk_body = 1 << 20, .bulk_jobs = 100, .bodies_per_uid = 1 << 20, .bodies_total = 8 << 20, .jobs_per_uid = 1000, .submissions_per_second = 1000,
-	.submissions_burst = 1000, .head_timeout = 10, .body_timeout = 10 };
+const struct server_limits rig_generous = {.connections = 100,
+	.connections_per_uid = 50,
+	.body = 1 << 20,
+	.bulk_body = 1 << 20,
+	.bulk_jobs = 100,
+	.bodies_per_uid = 1 << 20,
+	.bodies_total = 8 << 20,
+	.jobs_per_uid = 1000,
+	.submissions_per_second = 1000,
+	.submissions_burst = 1000,
+	.head_timeout = 10,
+	.body_timeout = 10};
 
 void rig_stop(struct rig *rig)
 {
@@ -134,9 +148,9 @@ void rig_stop(struct rig *rig)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- somebody asks ---- */
+/* ---- requests ---- */
 
-void said_done(struct said *a)
+void rig_reply_done(struct rig_reply *a)
 {
 	json_decref(a->json);
 }
@@ -151,25 +165,27 @@ static void become(uint32_t uid)
 		_exit(9);
 }
 
-static void ask_as(uint32_t uid, const char *path, const char *method, const char *target, const char *body, int out)
+static void ask_as(uint32_t uid, const char *path, const char *method, const char *target,
+	const char *body, int out)
 {
 	struct http_client *c = NULL;
 	json_t *sent = body ? json_loads(body, 0, NULL) : NULL, *got = NULL;
 	struct err e = {};
 
 	become(uid);
-	if (http_client_open(path, &c, &e) && http_client_call(c, method, target, sent, 10000, &got, &e))
+	if (http_client_open(path, &c, &e) &&
+		http_client_call(c, method, target, sent, 10000, &got, &e))
 		dprintf(out, "%d\n%s", ERR_NONE, json_dumps(got, 0));
 	else
 		dprintf(out, "%d\n%s", e.kind, e.msg);
 	_exit(0);
 }
 
-struct said ask(const struct rig *rig, uint32_t uid, const char *method, const char *target,
-	const char *body)
+struct rig_reply rig_request(const struct rig *rig, uint32_t uid, const char *method,
+	const char *target, const char *body)
 {
 	AUTO_DONE(buf) text = {};
-	struct said a = {};
+	struct rig_reply a = {};
 	int pipes[2], status;
 	pid_t child;
 	char *rest;
@@ -191,22 +207,22 @@ struct said ask(const struct rig *rig, uint32_t uid, const char *method, const c
 	return a;
 }
 
-enum err_kind kind_of(const struct rig *rig, uint32_t uid, const char *method, const char *target,
-	const char *body)
+enum err_kind rig_request_kind(const struct rig *rig, uint32_t uid, const char *method,
+	const char *target, const char *body)
 {
-	AUTO_DONE(said) a = ask(rig, uid, method, target, body);
+	AUTO_DONE(rig_reply) a = rig_request(rig, uid, method, target, body);
 
 	return a.kind;
 }
 
-enum err_kind submit(const struct rig *rig, uint32_t uid, const char *more)
+enum err_kind rig_submit(const struct rig *rig, uint32_t uid, const char *more)
 {
 	AUTO_TEXT body = xprintf(JOB, more);
 
-	return kind_of(rig, uid, "POST", "/v1/jobs", body);
+	return rig_request_kind(rig, uid, "POST", "/v1/jobs", body);
 }
 
-/* ---- without a client of ours between ---- */
+/* ---- requests without the HTTP client ---- */
 
 static void send_as(uint32_t uid, const char *path, const char *request, int out)
 {
@@ -216,17 +232,20 @@ static void send_as(uint32_t uid, const char *path, const char *request, int out
 
 	become(uid);
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || io_write_all(fd, request, strlen(request)) < 0 ||
-	    io_read_all(fd, &got, 64 << 20) < 0)
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
+		io_write_all(fd, request, strlen(request)) < 0 ||
+		io_read_all(fd, &got, 64 << 20) < 0)
 		_exit(8);
 	_exit(io_write_all(out, got.data, got.len) < 0);
 }
 
-char *ask_raw(const struct rig *rig, uint32_t uid, const char *method, const char *target, const char *body)
+char *rig_request_raw(const struct rig *rig, uint32_t uid, const char *method, const char *target,
+	const char *body)
 {
 	AUTO_TEXT length = body ? xprintf("Content-Length: %zu\r\n", strlen(body)) : xstrdup("");
-	AUTO_TEXT request = xprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n%s", method, target, length,
-		body ? body : "");
+	AUTO_TEXT request =
+		xprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n%s",
+			method, target, length, body ? body : "");
 	AUTO_DONE(buf) text = {};
 	int pipes[2], status;
 	pid_t child;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server in a process of its own, and users who ask it. Needs root to be several users. */
+/* Test server in its own process, with clients of several users. Needs root to use several uids. */
 #pragma once
 #include "base/auto.h"
 #include "base/err.h"
@@ -16,8 +16,8 @@
 #define EVE 3       /* 'sys' */
 #define NAMELESS 54321
 #define OVERFLOW 65534
-#define ADMINS "games" /* a group on every machine ... */
-#define ADMIN (1u << 31) /* ... that this user is in: BOB | ADMIN */
+#define ADMINS "games" /* a group on every machine */
+#define ADMIN (1u << 31) /* flag: the user is in this group, as in BOB | ADMIN */
 
 #define JOB "{\"command\":[\"true\"],\"schedule\":\"2199-01-01T00:00:00Z\"%s}"
 
@@ -29,19 +29,23 @@ struct rig {
 };
 
 extern const struct server_limits rig_generous;
-void rig_start(struct rig *rig, const struct server_limits *limits); /* skips the test where we are not root */
+void rig_start(
+	struct rig *rig, const struct server_limits *limits); /* skips the test without root */
 void rig_stop(struct rig *rig);
 
-struct said {
+struct rig_reply {
 	enum err_kind kind;
-	json_t *json; /* owned; NULL on an error */
+	json_t *json; /* owned; NULL: error */
 	char msg[512];
 };
-void said_done(struct said *a);
+void rig_reply_done(struct rig_reply *a);
 
-struct said ask(const struct rig *rig, uint32_t uid, const char *method, const char *target, const char *body);
-enum err_kind kind_of(const struct rig *rig, uint32_t uid, const char *method, const char *target, const char *body);
-enum err_kind submit(const struct rig *rig, uint32_t uid, const char *more);
+struct rig_reply rig_request(const struct rig *rig, uint32_t uid, const char *method,
+	const char *target, const char *body);
+enum err_kind rig_request_kind(const struct rig *rig, uint32_t uid, const char *method,
+	const char *target, const char *body);
+enum err_kind rig_submit(const struct rig *rig, uint32_t uid, const char *more);
 
-/* The bare bytes of an answer, head and body. */
-char *ask_raw(const struct rig *rig, uint32_t uid, const char *method, const char *target, const char *body);
+/* The raw bytes of a response, head and body. */
+char *rig_request_raw(const struct rig *rig, uint32_t uid, const char *method, const char *target,
+	const char *body);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every route for everybody: what the owner, another user, a denied one, an administrator and root get. */
+/*
+ * Checks the response of every route for the owner, another user, a denied user, an administrator
+ * and root.
+ */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -13,11 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECRET "s3cr3t" /* in the name, command, tag, environment of all that is ann's */
+#define SECRET "s3cr3t" /* part of the name, command, tag and environment of ann's objects */
 
 /*
- * What comes back: A with what is ann's in it, or done; E without a trace of it; N as if there were nothing; D denied.
- * The object is ann's; the one denied is ann herself.
+ * Expected response: A: succeeds, lists include ann's objects. E: succeeds without ann's objects.
+ * N: not found. D: denied. All objects belong to ann; the denied user is ann.
  */
 static const struct row {
 	const char *method, *path;
@@ -25,8 +28,10 @@ static const struct row {
 	const char *body;
 } rows[] = {
 	{"GET", "/v1/events", 'A', 'E', 'A', 'A', 'A', NULL},
-	{"POST", "/v1/jobs", 'A', 'E', 'D', 'E', 'E', "{\"command\":[\"true\"],\"schedule\":\"manual\"}"},
-	{"POST", "/v1/jobs/bulk", 'A', 'E', 'D', 'E', 'E', "{\"jobs\":[{\"command\":[\"true\"],\"schedule\":\"manual\"}]}"},
+	{"POST", "/v1/jobs", 'A', 'E', 'D', 'E', 'E',
+		"{\"command\":[\"true\"],\"schedule\":\"manual\"}"},
+	{"POST", "/v1/jobs/bulk", 'A', 'E', 'D', 'E', 'E',
+		"{\"jobs\":[{\"command\":[\"true\"],\"schedule\":\"manual\"}]}"},
 	{"GET", "/v1/jobs", 'A', 'E', 'A', 'A', 'A', NULL},
 	{"GET", "/v1/jobs/{job}", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"GET", "/v1/jobs/{job}/why", 'A', 'N', 'A', 'A', 'A', NULL},
@@ -69,7 +74,8 @@ static const struct row {
 	{"POST", "/v1/jobs/{job}/notify-test", 'A', 'N', 'D', 'A', 'A', NULL},
 	{"GET", "/v1/sandboxes", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"GET", "/v1/nodes", 'E', 'E', 'E', 'E', 'E', NULL},
-	{"POST", "/v1/nodes/{node}/drain", 'D', 'D', 'D', 'N', 'N', NULL}, /* there is none of that name */
+	/* there is no node of this name */
+	{"POST", "/v1/nodes/{node}/drain", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"POST", "/v1/nodes/{node}/undrain", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"POST", "/v1/nodes/{node}/resign", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"GET", "/v1/status", 'E', 'E', 'E', 'E', 'E', NULL},
@@ -83,7 +89,7 @@ static const struct row *row_of(const struct route *r)
 	for (size_t i = 0; i < ELEMENTS(rows); i++)
 		if (strcmp(rows[i].method, r->method) == 0 && strcmp(rows[i].path, r->path) == 0)
 			return &rows[i];
-	fail_msg("%s %s is new: say in this table who gets what of it", r->method, r->path);
+	fail_msg("%s %s has no row in this table", r->method, r->path);
 	return NULL;
 }
 
@@ -95,42 +101,53 @@ static void every_route_has_a_row(void **state)
 	assert_int_equal(ELEMENTS(rows), routes_count);
 }
 
-/* ---- a world where everything is ann's ---- */
+/* ---- objects of ann ---- */
 
-struct world {
+struct fixture {
 	struct rig rig;
 	char job[24], run[24];
 };
 
-static void number_into(char out[24], const struct said *a)
+static void number_into(char out[24], const struct rig_reply *a)
 {
 	snprintf(out, 24, "%lld", (long long)json_integer_value(json_object_get(a->json, "id")));
 }
 
-/* What was there before may have been cancelled, purged or removed by who asked last. */
-static void furnish(struct world *w)
+/*
+ * Creates the objects again, because the last request may have cancelled, purged or removed them.
+ */
+static void create_objects(struct fixture *w)
 {
-	static const char job[] = "{\"name\":\"" SECRET "\",\"command\":[\"echo\",\"" SECRET "\"],\"env\":{\"A\":\"" SECRET "\"},"
-		"\"tags\":{\"" SECRET "\":\"1\"},\"notify\":[\"mail:" SECRET "\"],\"if_exists\":\"keep\",\"schedule\":\"manual\"}";
-	AUTO_DONE(said) a = ask(&w->rig, ANN, "POST", "/v1/jobs", job);
-	AUTO_DONE(said) changed = ask(&w->rig, ANN, "PATCH", "/v1/jobs/" SECRET, "{\"priority\":3}");
-	AUTO_DONE(said) run = ask(&w->rig, ANN, "POST", "/v1/jobs/" SECRET "/run", "{\"force\":true}");
+	static const char job[] = "{\"name\":\"" SECRET "\",\"command\":[\"echo\",\"" SECRET
+				  "\"],\"env\":{\"A\":\"" SECRET "\"},"
+				  "\"tags\":{\"" SECRET "\":\"1\"},\"notify\":[\"mail:" SECRET
+				  "\"],\"if_exists\":\"keep\",\"schedule\":\"manual\"}";
+	AUTO_DONE(rig_reply) a = rig_request(&w->rig, ANN, "POST", "/v1/jobs", job);
+	AUTO_DONE(rig_reply)
+	changed = rig_request(&w->rig, ANN, "PATCH", "/v1/jobs/" SECRET, "{\"priority\":3}");
+	AUTO_DONE(rig_reply)
+	run = rig_request(&w->rig, ANN, "POST", "/v1/jobs/" SECRET "/run", "{\"force\":true}");
 
 	assert_int_equal(a.kind, ERR_NONE);
 	assert_int_equal(changed.kind, ERR_NONE);
 	number_into(w->job, &a);
 	if (run.kind == ERR_NONE)
 		number_into(w->run, &run);
-	kind_of(&w->rig, ANN, "PUT", "/v1/templates/" SECRET, "{\"command\":[\"true\"]}");
-	/* The pauses of the last request go: an owner could not lift those of root and of administrators. */
-	kind_of(&w->rig, ROOT, "POST", "/v1/jobs/" SECRET "/resume", NULL);
-	kind_of(&w->rig, ROOT, "POST", "/v1/resume", "{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
-	kind_of(&w->rig, ANN, "POST", "/v1/pause", "{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
-	kind_of(&w->rig, ROOT, "PUT", "/v1/queues/" SECRET, NULL);
-	kind_of(&w->rig, ROOT, "PUT", "/v1/owners/daemon", "{\"max_running\":3}");
+	rig_request_kind(&w->rig, ANN, "PUT", "/v1/templates/" SECRET, "{\"command\":[\"true\"]}");
+	/*
+	 * Removes the pauses of the last request: an owner could not end those of root and
+	 * administrators.
+	 */
+	rig_request_kind(&w->rig, ROOT, "POST", "/v1/jobs/" SECRET "/resume", NULL);
+	rig_request_kind(&w->rig, ROOT, "POST", "/v1/resume",
+		"{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
+	rig_request_kind(
+		&w->rig, ANN, "POST", "/v1/pause", "{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
+	rig_request_kind(&w->rig, ROOT, "PUT", "/v1/queues/" SECRET, NULL);
+	rig_request_kind(&w->rig, ROOT, "PUT", "/v1/owners/daemon", "{\"max_running\":3}");
 }
 
-static char *target_of(const struct world *w, const char *path, bool missing)
+static char *target_of(const struct fixture *w, const char *path, bool missing)
 {
 	static const char *const kinds[] = {"{job}", "{run}", "{template}", "{queue}", "{owner}"};
 	const char *const real[] = {w->job, w->run, SECRET, SECRET, "daemon"};
@@ -139,12 +156,13 @@ static char *target_of(const struct world *w, const char *path, bool missing)
 
 	for (size_t i = 0; brace && i < ELEMENTS(kinds); i++)
 		if (text_starts(brace, kinds[i]))
-			return xprintf("%.*s%s%s", (int)(brace - path), path, (missing ? none : real)[i], brace + strlen(kinds[i]));
+			return xprintf("%.*s%s%s", (int)(brace - path), path,
+				(missing ? none : real)[i], brace + strlen(kinds[i]));
 	return xstrdup(path);
 }
 
-/* The letter of an answer. */
-static char letter(const char *raw)
+/* Classifies a response. */
+static char classify(const char *raw)
 {
 	int status = 0;
 
@@ -156,8 +174,8 @@ static char letter(const char *raw)
 	return strstr(raw, SECRET) ? 'A' : 'E';
 }
 
-/* Lists tell what they hold; of others it counts that they were answered. */
-static bool fits(const struct row *r, char want, char got, const char *raw)
+/* A list must show ann's objects; for other routes the status is sufficient. */
+static bool is_expected(const struct row *r, char want, char got, const char *raw)
 {
 	bool shows = strcmp(r->method, "GET") == 0 && strchr("AE", want);
 	bool binary = strstr(r->path, "/db/") != NULL;
@@ -165,39 +183,43 @@ static bool fits(const struct row *r, char want, char got, const char *raw)
 	if (want == got)
 		return true;
 	if (want == 'A' && got == 'E')
-		return !shows || binary || strstr(r->path, "/dead") || strstr(r->path, "/notices") || strstr(r->path, "/output") ||
+		return !shows || binary || strstr(r->path, "/dead") ||
+		       strstr(r->path, "/notices") || strstr(r->path, "/output") ||
 		       strstr(r->path, "/attempts") || strstr(r->path, "/owners");
-	if (want == 'A' && got == 'N') /* a run that never wrote anything has no output, to its owner, too */
-		return strstr(r->path, "/output") && strstr(raw, "no output") == NULL && strstr(raw, "no run") == NULL;
-	if (want == 'E' && got == 'A') /* a queue and its name are everybody's */
+	if (want == 'A' && got == 'N') /* a run without output is not found, also for its owner */
+		return strstr(r->path, "/output") && strstr(raw, "no output") == NULL &&
+		       strstr(raw, "no run") == NULL;
+	if (want == 'E' && got == 'A') /* all users see queues by name */
 		return strstr(r->path, "/queues") != NULL;
 	return false;
 }
 
-static void try_row(struct world *w, const struct row *r, uint32_t uid, char want, const char *who)
+static void try_row(
+	struct fixture *w, const struct row *r, uint32_t uid, char want, const char *who)
 {
 	AUTO_TEXT target = NULL;
 	AUTO_TEXT raw = NULL;
 	char got;
 
-	furnish(w);
+	create_objects(w);
 	target = target_of(w, r->path, false);
 	if (want == 'D' && uid == ANN && r->owner != 'D')
 		assert_int_equal(io_write_file(w->rig.deny, "daemon\n", 7, 0644), 0);
 	else if (strcmp(who, "denied") == 0)
 		assert_int_equal(io_write_file(w->rig.deny, "# none\ndaemon # ann\n", 20, 0644), 0);
-	raw = ask_raw(&w->rig, uid, r->method, target, r->body);
+	raw = rig_request_raw(&w->rig, uid, r->method, target, r->body);
 	unlink(w->rig.deny);
-	got = letter(raw);
-	if (!fits(r, want, got, raw))
-		fail_msg("%s %s as %s: '%c' wanted, '%c' came: %.300s", r->method, target, who, want, got, raw);
+	got = classify(raw);
+	if (!is_expected(r, want, got, raw))
+		fail_msg("%s %s as %s: '%c' expected, got '%c': %.300s", r->method, target, who,
+			want, got, raw);
 	if (strcmp(r->path, "/v1/freeze") == 0)
-		kind_of(&w->rig, ROOT, "POST", "/v1/thaw", NULL);
+		rig_request_kind(&w->rig, ROOT, "POST", "/v1/thaw", NULL);
 }
 
-static void everybody_gets_of_every_route_what_is_his(void **state)
+static void each_role_gets_its_status_from_every_route(void **state)
 {
-	struct world w = {};
+	struct fixture w = {};
 
 	(void)state;
 	rig_start(&w.rig, &rig_generous);
@@ -211,7 +233,7 @@ static void everybody_gets_of_every_route_what_is_his(void **state)
 	rig_stop(&w.rig);
 }
 
-/* ---- foreign is missing ---- */
+/* ---- other users' objects ---- */
 
 static char *replace(const char *text, const char *what, const char *by)
 {
@@ -227,7 +249,7 @@ static char *replace(const char *text, const char *what, const char *by)
 	return buf_steal(&out);
 }
 
-/* Without the date and the length, which go with the name. */
+/* Removes the date and the length, which depends on the name. */
 static char *comparable(const char *raw, const char *name)
 {
 	const char *body = strstr(raw, "\r\n\r\n");
@@ -237,28 +259,30 @@ static char *comparable(const char *raw, const char *name)
 	return xprintf("%.*s%s", (int)strcspn(raw, "\r"), raw, same);
 }
 
-static void compare_with_missing(struct world *w, const struct row *r, const char *real, const char *none)
+static void compare_with_missing(
+	struct fixture *w, const struct row *r, const char *real, const char *none)
 {
 	const char *brace = strchr(r->path, '{');
 	const char *end = strchr(brace, '}') + 1;
 	AUTO_TEXT foreign = xprintf("%.*s%s%s", (int)(brace - r->path), r->path, real, end);
 	AUTO_TEXT missing = xprintf("%.*s%s%s", (int)(brace - r->path), r->path, none, end);
-	AUTO_TEXT a_raw = ask_raw(&w->rig, BOB, r->method, foreign, r->body);
-	AUTO_TEXT b_raw = ask_raw(&w->rig, BOB, r->method, missing, r->body);
+	AUTO_TEXT a_raw = rig_request_raw(&w->rig, BOB, r->method, foreign, r->body);
+	AUTO_TEXT b_raw = rig_request_raw(&w->rig, BOB, r->method, missing, r->body);
 	AUTO_TEXT a = comparable(a_raw, real);
 	AUTO_TEXT b = comparable(b_raw, none);
 
 	if (strcmp(a, b) != 0)
-		fail_msg("%s %s tells foreign from missing:\n%s\n%s", r->method, r->path, a, b);
+		fail_msg("%s %s distinguishes another user's object from a missing one:\n%s\n%s",
+			r->method, r->path, a, b);
 }
 
-static void a_foreign_thing_is_answered_byte_for_byte_as_a_missing_one(void **state)
+static void a_response_for_another_users_object_equals_that_for_a_missing_one(void **state)
 {
-	struct world w = {};
+	struct fixture w = {};
 
 	(void)state;
 	rig_start(&w.rig, &rig_generous);
-	furnish(&w);
+	create_objects(&w);
 	for (size_t i = 0; i < ELEMENTS(rows); i++) {
 		if (strstr(rows[i].path, "{job}")) {
 			compare_with_missing(&w, &rows[i], w.job, "987654321");
@@ -268,13 +292,14 @@ static void a_foreign_thing_is_answered_byte_for_byte_as_a_missing_one(void **st
 		} else if (strstr(rows[i].path, "{template}") && rows[i].other == 'N') {
 			compare_with_missing(&w, &rows[i], SECRET, "nothing");
 		} else if (strstr(rows[i].path, "{owner}")) {
-			compare_with_missing(&w, &rows[i], "1", "3"); /* 3 has no limits of its own */
+			compare_with_missing(
+				&w, &rows[i], "1", "3"); /* 3 has no limits of its own */
 		}
 	}
 	rig_stop(&w.rig);
 }
 
-/* ---- the lists ---- */
+/* ---- allow and deny files ---- */
 
 static void write_list(const char *path, const char *text, mode_t mode)
 {
@@ -283,46 +308,48 @@ static void write_list(const char *path, const char *text, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-static void lists_say_who_may_start_something(void **state)
+static void allow_and_deny_files_decide_who_may_start_jobs(void **state)
 {
 	struct rig rig = {};
 
 	(void)state;
 	rig_start(&rig, &rig_generous);
-	assert_int_equal(submit(&rig, ANN, ""), ERR_NONE);
-	write_list(rig.deny, "# people we know\nbin\n", 0644);
-	assert_int_equal(submit(&rig, ANN, ""), ERR_NONE);
-	assert_int_equal(submit(&rig, BOB, ""), ERR_DENIED);
+	assert_int_equal(rig_submit(&rig, ANN, ""), ERR_NONE);
+	write_list(rig.deny, "# users\nbin\n", 0644);
+	assert_int_equal(rig_submit(&rig, ANN, ""), ERR_NONE);
+	assert_int_equal(rig_submit(&rig, BOB, ""), ERR_DENIED);
 	write_list(rig.deny, "daemon\n", 0644);
-	assert_int_equal(submit(&rig, ANN, ""), ERR_DENIED);
-	assert_int_equal(submit(&rig, BOB, ""), ERR_NONE);
-	write_list(rig.allow, "  daemon  # she\n\n", 0644); /* then the other list does not count */
-	assert_int_equal(submit(&rig, ANN, ""), ERR_NONE);
-	assert_int_equal(submit(&rig, BOB, ""), ERR_DENIED);
-	assert_int_equal(submit(&rig, BOB | ADMIN, ""), ERR_DENIED);
-	assert_int_equal(submit(&rig, ROOT, ""), ERR_NONE);
-	/* what he has he sees and stops */
-	assert_int_equal(kind_of(&rig, BOB, "GET", "/v1/jobs", NULL), ERR_NONE);
+	assert_int_equal(rig_submit(&rig, ANN, ""), ERR_DENIED);
+	assert_int_equal(rig_submit(&rig, BOB, ""), ERR_NONE);
+	write_list(rig.allow, "  daemon  # ann\n\n", 0644); /* then the deny file is not used */
+	assert_int_equal(rig_submit(&rig, ANN, ""), ERR_NONE);
+	assert_int_equal(rig_submit(&rig, BOB, ""), ERR_DENIED);
+	assert_int_equal(rig_submit(&rig, BOB | ADMIN, ""), ERR_DENIED);
+	assert_int_equal(rig_submit(&rig, ROOT, ""), ERR_NONE);
+	/* a denied user can see and stop existing jobs */
+	assert_int_equal(rig_request_kind(&rig, BOB, "GET", "/v1/jobs", NULL), ERR_NONE);
 	unlink(rig.allow);
 	unlink(rig.deny);
-	assert_int_equal(submit(&rig, BOB, ""), ERR_NONE);
+	assert_int_equal(rig_submit(&rig, BOB, ""), ERR_NONE);
 	rig_stop(&rig);
 }
 
 static void expect_closed(struct rig *rig, const char *why)
 {
-	AUTO_DONE(said) a = ask(rig, ANN, "POST", "/v1/jobs", "{\"command\":[\"true\"]}");
+	AUTO_DONE(rig_reply)
+	a = rig_request(rig, ANN, "POST", "/v1/jobs", "{\"command\":[\"true\"]}");
 
 	assert_int_equal(a.kind, ERR_DENIED);
 	if (!strstr(a.msg, why))
-		fail_msg("'%s' does not say '%s'", a.msg, why);
-	assert_int_equal(submit(rig, ROOT, ""), ERR_NONE);
-	assert_int_equal(kind_of(rig, ANN, "GET", "/v1/jobs", NULL), ERR_NONE);
+		fail_msg("'%s' does not contain '%s'", a.msg, why);
+	assert_int_equal(rig_submit(rig, ROOT, ""), ERR_NONE);
+	assert_int_equal(rig_request_kind(rig, ANN, "GET", "/v1/jobs", NULL), ERR_NONE);
 }
 
-static void a_list_that_cannot_be_used_denies_everybody_but_root(void **state)
+static void an_unusable_allow_or_deny_file_denies_all_users_except_root(void **state)
 {
-	static const char *const malformed[] = {"dae mon\n", "root,daemon\n", "@staff\n", "\xff\x01\n", "-x\n", "%all\n"};
+	static const char *const malformed[] = {
+		"dae mon\n", "root,daemon\n", "@staff\n", "\xff\x01\n", "-x\n", "%all\n"};
 	struct rig rig = {};
 
 	(void)state;
@@ -340,28 +367,33 @@ static void a_list_that_cannot_be_used_denies_everybody_but_root(void **state)
 	assert_int_equal(mkdir(rig.deny, 0755), 0);
 	expect_closed(&rig, "it is not a regular file");
 	rmdir(rig.deny);
-	assert_int_equal(symlink(rig.deny, rig.deny), 0); /* a loop: it is there and cannot be read */
+	/* a loop: the file exists and cannot be read */
+	assert_int_equal(symlink(rig.deny, rig.deny), 0);
 	expect_closed(&rig, "symbolic links");
 	unlink(rig.deny);
-	assert_int_equal(submit(&rig, ANN, ""), ERR_NONE);
+	assert_int_equal(rig_submit(&rig, ANN, ""), ERR_NONE);
 	rig_stop(&rig);
 }
 
-/* ---- acting for others ---- */
+/* ---- submitting for other users ---- */
 
-static void administrators_submit_for_others_but_not_for_root(void **state)
+static void administrators_submit_for_other_users_but_not_for_root(void **state)
 {
 	static const char job[] = "{\"command\":[\"true\"],\"schedule\":\"manual\",\"name\":\"x\"}";
-	static const char preload[] = "{\"command\":[\"true\"],\"schedule\":\"manual\",\"env\":{\"LD_PRELOAD\":\"/x.so\"}}";
+	static const char preload[] = "{\"command\":[\"true\"],\"schedule\":\"manual\",\"env\":{"
+				      "\"LD_PRELOAD\":\"/x.so\"}}";
 	struct rig rig = {};
 
 	(void)state;
 	rig_start(&rig, &rig_generous);
-	assert_int_equal(kind_of(&rig, BOB, "POST", "/v1/jobs?as=daemon", job), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, BOB, "POST", "/v1/jobs?as=nonesuch", job), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, BOB, "POST", "/v1/jobs?as=bin", job), ERR_NONE);
+	assert_int_equal(
+		rig_request_kind(&rig, BOB, "POST", "/v1/jobs?as=daemon", job), ERR_DENIED);
+	assert_int_equal(
+		rig_request_kind(&rig, BOB, "POST", "/v1/jobs?as=nonesuch", job), ERR_DENIED);
+	assert_int_equal(rig_request_kind(&rig, BOB, "POST", "/v1/jobs?as=bin", job), ERR_NONE);
 	for (int i = 0; i < 2; i++) {
-		AUTO_DONE(said) a = ask(&rig, i ? ROOT : BOB | ADMIN, "POST", "/v1/jobs?as=daemon",
+		AUTO_DONE(rig_reply)
+		a = rig_request(&rig, i ? ROOT : BOB | ADMIN, "POST", "/v1/jobs?as=daemon",
 			"{\"command\":[\"true\"],\"schedule\":\"manual\"}");
 
 		assert_int_equal(a.kind, ERR_NONE);
@@ -369,29 +401,46 @@ static void administrators_submit_for_others_but_not_for_root(void **state)
 		assert_string_equal(json_string_value(json_object_get(a.json, "owner")), "daemon");
 	}
 	{
-		AUTO_DONE(said) mine = ask(&rig, ANN, "GET", "/v1/jobs", NULL);
-		AUTO_DONE(said) trail = ask(&rig, ANN, "GET", "/v1/events?what=job.add", NULL);
+		AUTO_DONE(rig_reply) mine = rig_request(&rig, ANN, "GET", "/v1/jobs", NULL);
+		AUTO_DONE(rig_reply)
+		trail = rig_request(&rig, ANN, "GET", "/v1/events?what=job.add", NULL);
 
 		assert_int_equal(json_array_size(json_object_get(mine.json, "jobs")), 2);
 		assert_int_equal(json_array_size(json_object_get(trail.json, "events")), 2);
-		assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(trail.json, "events"), 1),
-			"who")), "bin");
+		assert_string_equal(
+			json_string_value(json_object_get(
+				json_array_get(json_object_get(trail.json, "events"), 1), "who")),
+			"bin");
 	}
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "POST", "/v1/jobs?as=root", job), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "POST", "/v1/jobs/bulk?as=root", "{\"jobs\":[{\"command\":[\"id\"]}]}"), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, ROOT, "POST", "/v1/jobs?as=root", job), ERR_NONE);
-	assert_int_equal(kind_of(&rig, ROOT, "POST", "/v1/jobs?as=nobody", job), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, ROOT, "POST", "/v1/jobs?as=nonesuch", job), ERR_NOT_FOUND);
-	/* what the loader obeys is one's own to set */
-	assert_int_equal(kind_of(&rig, ROOT, "POST", "/v1/jobs?as=daemon", preload), ERR_INVALID);
-	assert_int_equal(kind_of(&rig, ANN, "POST", "/v1/jobs", preload), ERR_NONE);
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "PATCH", "/v1/jobs/2", "{\"env\":{\"LD_AUDIT\":\"x\"}}"), ERR_INVALID);
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "PATCH", "/v1/jobs/2", "{\"env\":{\"COLOUR\":\"x\"}}"), ERR_NONE);
-	/* root's jobs run what root wrote */
-	assert_int_equal(submit(&rig, ROOT, ",\"name\":\"roots\""), ERR_NONE);
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "PATCH", "/v1/jobs/roots", "{\"command\":[\"id\"]}"), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "POST", "/v1/jobs/roots/run", NULL), ERR_DENIED);
-	assert_int_equal(kind_of(&rig, BOB | ADMIN, "POST", "/v1/jobs/roots/pause", NULL), ERR_NONE);
+	assert_int_equal(
+		rig_request_kind(&rig, BOB | ADMIN, "POST", "/v1/jobs?as=root", job), ERR_DENIED);
+	assert_int_equal(rig_request_kind(&rig, BOB | ADMIN, "POST", "/v1/jobs/bulk?as=root",
+				 "{\"jobs\":[{\"command\":[\"id\"]}]}"),
+		ERR_DENIED);
+	assert_int_equal(rig_request_kind(&rig, ROOT, "POST", "/v1/jobs?as=root", job), ERR_NONE);
+	assert_int_equal(
+		rig_request_kind(&rig, ROOT, "POST", "/v1/jobs?as=nobody", job), ERR_DENIED);
+	assert_int_equal(
+		rig_request_kind(&rig, ROOT, "POST", "/v1/jobs?as=nonesuch", job), ERR_NOT_FOUND);
+	/* users may set variables of the dynamic loader for their own jobs */
+	assert_int_equal(
+		rig_request_kind(&rig, ROOT, "POST", "/v1/jobs?as=daemon", preload), ERR_INVALID);
+	assert_int_equal(rig_request_kind(&rig, ANN, "POST", "/v1/jobs", preload), ERR_NONE);
+	assert_int_equal(rig_request_kind(&rig, BOB | ADMIN, "PATCH", "/v1/jobs/2",
+				 "{\"env\":{\"LD_AUDIT\":\"x\"}}"),
+		ERR_INVALID);
+	assert_int_equal(rig_request_kind(&rig, BOB | ADMIN, "PATCH", "/v1/jobs/2",
+				 "{\"env\":{\"COLOUR\":\"x\"}}"),
+		ERR_NONE);
+	/* administrators cannot change jobs of root */
+	assert_int_equal(rig_submit(&rig, ROOT, ",\"name\":\"roots\""), ERR_NONE);
+	assert_int_equal(rig_request_kind(&rig, BOB | ADMIN, "PATCH", "/v1/jobs/roots",
+				 "{\"command\":[\"id\"]}"),
+		ERR_DENIED);
+	assert_int_equal(rig_request_kind(&rig, BOB | ADMIN, "POST", "/v1/jobs/roots/run", NULL),
+		ERR_DENIED);
+	assert_int_equal(rig_request_kind(&rig, BOB | ADMIN, "POST", "/v1/jobs/roots/pause", NULL),
+		ERR_NONE);
 	rig_stop(&rig);
 }
 
@@ -399,11 +448,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_route_has_a_row),
-		TEST(everybody_gets_of_every_route_what_is_his),
-		TEST(a_foreign_thing_is_answered_byte_for_byte_as_a_missing_one),
-		TEST(lists_say_who_may_start_something),
-		TEST(a_list_that_cannot_be_used_denies_everybody_but_root),
-		TEST(administrators_submit_for_others_but_not_for_root),
+		TEST(each_role_gets_its_status_from_every_route),
+		TEST(a_response_for_another_users_object_equals_that_for_a_missing_one),
+		TEST(allow_and_deny_files_decide_who_may_start_jobs),
+		TEST(an_unusable_allow_or_deny_file_denies_all_users_except_root),
+		TEST(administrators_submit_for_other_users_but_not_for_root),
 	};
 
 	return RUN_TESTS(tests);

@@ -4,12 +4,14 @@
  *
  * usage: openapi_generate openapi_text.json >openapi.json
  *
- * The tables give the paths, the parameters, the fields of a job and the enumerations. The text file gives the prose
- * and the other schemas, in a short form: "TYPE", or ["TYPE", "description", {further keywords}]. TYPE is a type of
- * JSON Schema, "time", "duration", an enumeration of enums[] or the name of a schema; "[]" makes it an array of these
- * and "?" allows null. An object has "members" instead of "properties"; "required": true requires all of them,
- * "counts" has one integer for each word of an enumeration, and "fields" inserts the fields of a job. The build fails
- * when a route has no entry in the text file, or when an entry has no route or field.
+ * The tables give the paths, the parameters, the fields of a job and the enumerations. The text file
+ * gives the descriptions and the other schemas in a short form: "TYPE", or
+ * ["TYPE", "description", {further keywords}]. TYPE is a type of JSON Schema, "time", "duration", an
+ * enumeration of enums[] or the name of a schema; "[]" after it means an array, and "?" allows null.
+ * An object has "members" instead of "properties". "required": true requires all of them, "counts"
+ * adds an integer for each word of an enumeration, and "fields" adds the fields of a job.
+ *
+ * The build fails if a route has no entry in the text file, or an entry has no route or field.
  */
 #include "base/auto.h"
 #include "base/err.h"
@@ -294,7 +296,7 @@ static json_t *field_word(const struct job_field *f, bool answer)
 	return o;
 }
 
-/* 'answer': as the daemon writes the field, where every member is present; otherwise as it accepts the field. */
+/* 'answer': the type as the daemon writes the field; otherwise as it accepts the field. */
 static json_t *field_type(const struct job_field *f, bool answer)
 {
 	json_t *o;
@@ -493,7 +495,7 @@ static json_t *make_headers(const json_t *headers)
 	return all;
 }
 
-/* ["description", schema], or an object with "description", "headers" and "content" by media type. */
+/* ["description", schema], or {"description", "headers", "content": {MEDIA TYPE: schema}} */
 static json_t *make_response(const json_t *v)
 {
 	json_t *o, *content, *schema;

@@ -79,8 +79,8 @@ static bool has_unread_input(const struct conn *c)
 }
 
 /*
- * Closes connections whose client was silent for too long. Unread input at the deadline means that the daemon was slow,
- * not the client, so such a connection gets a second deadline, once per phase.
+ * Closes connections whose client was silent for too long. Unread input at the deadline means that
+ * the daemon was slow, not the client, so such a connection gets a second deadline, once per phase.
  */
 static int on_conn_deadline(sd_event_source *src, uint64_t when, void *arg)
 {

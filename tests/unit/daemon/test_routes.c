@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The route table and what it promises: OpenAPI says the same, and submissions are checked before the store. */
+/* Tests of the route table, openapi.json, permissions and submissions. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -81,7 +81,7 @@ static size_t count_parameters(const struct route *r)
 	return n;
 }
 
-static void every_route_is_described_with_its_parameters(void **state)
+static void openapi_json_describes_every_route_with_its_parameters(void **state)
 {
 	json_t *api = load_api();
 
@@ -99,21 +99,24 @@ static void every_route_is_described_with_its_parameters(void **state)
 				fail_msg("%s %s: parameter '%s' is not in openapi.json", r->method, r->path,
 					r->query[k].name);
 		if (json_array_size(json_object_get(op, "parameters")) != count_parameters(r))
-			fail_msg("%s %s: openapi.json has a parameter too many", r->method, r->path);
+			fail_msg("%s %s: openapi.json has too many parameters", r->method, r->path);
 	}
 	json_decref(api);
 }
 
-/* Who changes something is in the audit trail, also when it is refused; and who takes the whole store away. */
-static void every_route_that_changes_something_is_audited(void **state)
+/*
+ * Routes that change something need an audit action, also for refusals. So does the backup of the
+ * store.
+ */
+static void every_route_that_changes_something_has_an_audit_action(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < routes_count; i++)
 		if (strcmp(routes[i].method, "GET") != 0 && routes[i].what == EVENT_NONE)
-			fail_msg("%s %s has no word in the audit trail", routes[i].method, routes[i].path);
+			fail_msg("%s %s has no audit action", routes[i].method, routes[i].path);
 }
 
-static void everything_described_is_a_route(void **state)
+static void openapi_json_describes_no_other_routes(void **state)
 {
 	json_t *api = load_api(), *path, *op;
 	const char *name, *method;
@@ -127,10 +130,10 @@ static void everything_described_is_a_route(void **state)
 	json_decref(api);
 }
 
-static void every_job_field_is_described_and_nothing_else(void **state)
+static void openapi_json_describes_every_job_field_and_no_other(void **state)
 {
 	json_t *api = load_api(), *members = schema_members(api, "Submission"), *job = schema_members(api, "Job");
-	size_t n = 2; /* the key, and what to do when the name exists */
+	size_t n = 2; /* 'key' and 'if_exists' */
 
 	(void)state;
 	assert_non_null(json_object_get(members, "key"));
@@ -167,7 +170,7 @@ static void same_members(json_t *api, const char *schema, json_t *written /* mov
 	json_decref(written);
 }
 
-static void what_is_written_is_described(void **state)
+static void openapi_json_describes_every_written_member(void **state)
 {
 	struct job j = { .id = 1, .spec = (char *)"{}" };
 	struct run r = { .id = 1 };
@@ -184,7 +187,7 @@ static void what_is_written_is_described(void **state)
 	json_decref(api);
 }
 
-/* ---- finding a route ---- */
+/* ---- route lookup ---- */
 
 static void a_request_finds_its_route(void **state)
 {
@@ -266,7 +269,7 @@ static void a_bad_parameter_is_refused_under_its_name(void **state)
 	}
 }
 
-static void states_add_up_and_other_parameters_do_not(void **state)
+static void only_state_parameters_may_be_repeated(void **state)
 {
 	struct query_value values[ROUTE_QUERY_MAX] = {};
 	const struct route *r = route_of("/v1/jobs");
@@ -281,9 +284,12 @@ static void states_add_up_and_other_parameters_do_not(void **state)
 		free(values[k].text);
 }
 
-/* ---- who may ---- */
+/* ---- permissions ---- */
 
-/* Verb by verb: what the owner, one whom the lists deny, another user, an administrator (of others' jobs, of root's) and root may. */
+/*
+ * For each verb: owner, denied owner, other user, administrator for another user's object and for
+ * one of root.
+ */
 static const struct {
 	enum access_verb verb;
 	bool owner, denied, other, admin, admin_root;
@@ -308,7 +314,7 @@ static const struct {
 	{VERB_NOTIFY, true, false, false, true, true},
 };
 
-static void every_verb_is_for_whom_it_should_be(void **state)
+static void every_verb_is_allowed_for_its_roles(void **state)
 {
 	const struct access system = {.user_mode = false, .self = 999}, user = {.user_mode = true, .self = 1000};
 	const struct caller ann = {.uid = 1000, .number = 1000}, denied = {.uid = 1000, .number = 1000, .denied = true};
@@ -335,7 +341,7 @@ static void every_verb_is_for_whom_it_should_be(void **state)
 	}
 }
 
-static void who_has_no_identity_is_not_served(void **state)
+static void a_uid_that_cannot_be_mapped_is_not_served(void **state)
 {
 	const struct access system = {.user_mode = false, .self = 999}, user = {.user_mode = true, .self = 1000};
 
@@ -347,7 +353,7 @@ static void who_has_no_identity_is_not_served(void **state)
 	assert_true(access_serves(&user, 0));
 }
 
-static void a_word_is_near_when_few_letters_change(void **state)
+static void the_edit_distance_counts_changed_letters(void **state)
 {
 	(void)state;
 	assert_int_equal(edit_distance("bakcup", "backup", 2), 1);
@@ -387,7 +393,7 @@ static void a_job_without_a_schedule_runs_now(void **state)
 	assert_non_null(strstr(s.jobs[0].spec, "\"schedule\":[\"now\"]"));
 }
 
-static void a_relative_time_is_kept_as_an_instant(void **state)
+static void a_relative_time_is_stored_as_an_absolute_time(void **state)
 {
 	AUTO_DONE(submission) s = {};
 
@@ -432,7 +438,7 @@ static const char *code_of(const struct submission *s, size_t i)
 	return json_string_value(json_object_get(json_array_get(s->v[0].forecast.findings, i), "code"));
 }
 
-static void a_dry_run_says_the_schedule_its_slots_and_what_is_doubtful(void **state)
+static void a_dry_run_returns_the_schedule_its_slots_and_warnings(void **state)
 {
 	AUTO_DONE(submission) s = {};
 
@@ -448,7 +454,7 @@ static void a_dry_run_says_the_schedule_its_slots_and_what_is_doubtful(void **st
 	assert_int_equal(s.jobs[0].density_max, SCHEDULE_DENSITY_MAX);
 }
 
-static void what_the_number_decides_is_known_with_the_number(void **state)
+static void an_unnamed_job_with_h_has_slots_once_it_has_a_number(void **state)
 {
 	static const char body[] = "{\"command\":[\"true\"],\"schedule\":\"H H * * *\"}";
 	AUTO(zone_cache) *zones = zone_cache_new(tzfile_read);
@@ -468,7 +474,7 @@ static void what_the_number_decides_is_known_with_the_number(void **state)
 	assert_int_equal(json_array_size(s.v[0].forecast.findings), 0);
 }
 
-static void a_time_that_is_this_very_second_is_not_lost(void **state)
+static void a_time_equal_to_now_is_accepted(void **state)
 {
 	AUTO_DONE(submission) s = {};
 
@@ -477,7 +483,7 @@ static void a_time_that_is_this_very_second_is_not_lost(void **state)
 	assert_int_equal(s.jobs[0].next_slot, NOW);
 }
 
-static void a_job_without_a_zone_says_utc(void **state)
+static void a_job_without_a_zone_gets_utc(void **state)
 {
 	AUTO_DONE(submission) s = {};
 
@@ -486,7 +492,7 @@ static void a_job_without_a_zone_says_utc(void **state)
 	assert_non_null(strstr(s.jobs[0].spec, "\"tz\":\"UTC\""));
 }
 
-static void jobs_for_boots_are_looked_at_when_their_time_is_over(void **state)
+static void a_boot_job_waits_for_boots_until_its_end(void **state)
 {
 	AUTO_DONE(submission) ever = {};
 	AUTO_DONE(submission) bound = {};
@@ -540,25 +546,25 @@ static void a_refused_submission_names_the_member(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_route_is_described_with_its_parameters),
-		TEST(everything_described_is_a_route),
-		TEST(every_route_that_changes_something_is_audited),
-		TEST(every_job_field_is_described_and_nothing_else),
-		TEST(what_is_written_is_described),
+		TEST(openapi_json_describes_every_route_with_its_parameters),
+		TEST(openapi_json_describes_no_other_routes),
+		TEST(every_route_that_changes_something_has_an_audit_action),
+		TEST(openapi_json_describes_every_job_field_and_no_other),
+		TEST(openapi_json_describes_every_written_member),
 		TEST(a_request_finds_its_route),
 		TEST(a_bad_parameter_is_refused_under_its_name),
-		TEST(states_add_up_and_other_parameters_do_not),
-		TEST(every_verb_is_for_whom_it_should_be),
-		TEST(who_has_no_identity_is_not_served),
-		TEST(a_word_is_near_when_few_letters_change),
+		TEST(only_state_parameters_may_be_repeated),
+		TEST(every_verb_is_allowed_for_its_roles),
+		TEST(a_uid_that_cannot_be_mapped_is_not_served),
+		TEST(the_edit_distance_counts_changed_letters),
 		TEST(a_job_without_a_schedule_runs_now),
-		TEST(a_relative_time_is_kept_as_an_instant),
+		TEST(a_relative_time_is_stored_as_an_absolute_time),
 		TEST(the_same_key_with_a_relative_time_is_the_same_submission_later),
-		TEST(a_dry_run_says_the_schedule_its_slots_and_what_is_doubtful),
-		TEST(what_the_number_decides_is_known_with_the_number),
-		TEST(a_time_that_is_this_very_second_is_not_lost),
-		TEST(a_job_without_a_zone_says_utc),
-		TEST(jobs_for_boots_are_looked_at_when_their_time_is_over),
+		TEST(a_dry_run_returns_the_schedule_its_slots_and_warnings),
+		TEST(an_unnamed_job_with_h_has_slots_once_it_has_a_number),
+		TEST(a_time_equal_to_now_is_accepted),
+		TEST(a_job_without_a_zone_gets_utc),
+		TEST(a_boot_job_waits_for_boots_until_its_end),
 		TEST(a_refused_submission_names_the_member),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP client against a server that says exactly what a test wrote down. */
+/* Tests the HTTP client against a server that sends given bytes. */
 #include "unit/unit.h"
 
 #include "base/auto.h"
@@ -17,13 +17,13 @@
 
 #define STEPS_MAX 8
 
-/* One thing the server does. */
+/* One action of the server. */
 struct step {
-	const char *say;  /* NULL: hang up and wait for the next connection */
+	const char *say;  /* NULL: close the connection and accept the next one */
 	size_t len;       /* 0: strlen */
-	int pause_ms;     /* before it */
-	bool listen;      /* first hear a whole request */
-	bool bytewise;    /* in pieces of one byte */
+	int pause_ms;     /* before the action */
+	bool listen;      /* read a whole request first */
+	bool bytewise;    /* send one byte at a time */
 };
 #define HEAR .listen = true
 
@@ -32,11 +32,11 @@ struct server {
 	int fd;
 	pthread_t thread;
 	struct step steps[STEPS_MAX];
-	struct buf heard;     /* all requests; read after the end of the thread */
+	struct buf heard;     /* all requests; valid after the thread has ended */
 	int connections;
 };
 
-/* Reads up to the end of one request: head, then as many bytes as it says. */
+/* Reads one request: the head, then the number of bytes given by its length. */
 static bool hear(struct server *s, int fd)
 {
 	size_t start = s->heard.len;
@@ -116,10 +116,10 @@ static void server_start(struct server *s, const struct step *steps)
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
-/* The client must be gone or served by now; what was heard stays readable. */
+/* Stops the server. The received requests stay valid. */
 static void server_stop(struct server *s)
 {
-	shutdown(s->fd, SHUT_RDWR); /* ends an accept() that nobody will meet */
+	shutdown(s->fd, SHUT_RDWR); /* ends a pending accept() */
 	if (s->steps[0].say || s->steps[0].listen || s->steps[0].pause_ms)
 		pthread_join(s->thread, NULL);
 	close(s->fd);
@@ -155,9 +155,9 @@ static bool collect(const char *data, size_t len, void *arg)
 	return true;
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-static void a_counted_answer_is_read_as_json(void **state)
+static void a_response_with_a_length_is_read_as_json(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Content-Length: 7\r\n\r\n{\"a\":1}", HEAR});
@@ -168,7 +168,7 @@ static void a_counted_answer_is_read_as_json(void **state)
 	assert_null(strstr(s.heard.data, "Content-Length"));
 }
 
-static void an_answer_in_single_bytes_is_read(void **state)
+static void a_response_in_single_bytes_is_read(void **state)
 {
 	(void)state;
 	SERVER({.say = "HTTP/1.1 100 Continue\r\n\r\n" OK "transfer-encoding: Chunked\r\n\r\n"
@@ -218,7 +218,7 @@ static void a_body_is_sent_with_its_length(void **state)
 	assert_non_null(strstr(s.heard.data, "\r\n\r\n{\"name\":\"x\"}"));
 }
 
-static void an_error_answer_becomes_an_error(void **state)
+static void an_error_response_becomes_an_error(void **state)
 {
 	static const char body[] = "{\"error\":{\"code\":\"conflict\",\"message\":\"the name is taken\","
 				   "\"field\":\"name\"}}";
@@ -233,7 +233,7 @@ static void an_error_answer_becomes_an_error(void **state)
 	end(&s, &c);
 }
 
-static void an_error_without_our_words_names_its_status(void **state)
+static void an_error_without_a_json_object_has_its_status(void **state)
 {
 	(void)state;
 	SERVER({.say = "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops", HEAR},
@@ -246,7 +246,7 @@ static void an_error_without_our_words_names_its_status(void **state)
 	end(&s, &c);
 }
 
-static void headers_of_the_answer_are_found_in_any_case(void **state)
+static void headers_are_found_in_any_case(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "X-Jobsched-Output-Bytes: \t 12 \r\nContent-Length: 2\r\n\r\n{}", HEAR});
@@ -264,7 +264,7 @@ static void a_refusal_before_the_body_was_sent_is_read(void **state)
 	(void)state;
 	memset(big, 'x', 4 * 1024 * 1024);
 	json_object_set_new(body, "script", json_string(big));
-	/* Says 413 and hangs up without reading more than a few bytes. */
+	/* Sends 413 and closes the connection after reading a few bytes. */
 	SERVER({.say = "HTTP/1.1 413 Too Large\r\nContent-Length: 66\r\n\r\n"
 		       "{\"error\":{\"code\":\"too_large\",\"message\":\"too big\",\"field\":null}}   ",
 		.pause_ms = 50},
@@ -274,19 +274,19 @@ static void a_refusal_before_the_body_was_sent_is_read(void **state)
 	end(&s, &c);
 }
 
-/* ---- answers that are none ---- */
+/* ---- invalid responses ---- */
 
 static void refuses(const char *answer, size_t len)
 {
 	SERVER({.say = answer, .len = len, HEAR});
 	if (http_client_call(c, "GET", "/", NULL, 2000, &got, &e))
 		fail_msg("accepted: %s", answer);
-	/* Refused for what it says, not because more was waited for. */
+	/* Refused because of its content, not because of missing data. */
 	assert_int_equal(e.kind, ERR_INTERNAL);
 	end(&s, &c);
 }
 
-static void garbage_is_refused(void **state)
+static void invalid_responses_are_refused(void **state)
 {
 	static const char *const answers[] = {
 		"hello\r\n\r\n",
@@ -341,9 +341,9 @@ static void an_endless_head_is_refused(void **state)
 	refuses(lines.data, lines.len);
 }
 
-/* ---- connections that end ---- */
+/* ---- lost connections ---- */
 
-static void nobody_at_the_socket_is_unreachable(void **state)
+static void a_socket_without_a_listener_is_unreachable(void **state)
 {
 	AUTO(http_client) *c = NULL;
 	struct err e = {};
@@ -369,7 +369,7 @@ static void a_path_too_long_for_a_socket_is_refused(void **state)
 	assert_int_equal(e.kind, ERR_INVALID);
 }
 
-static void a_write_whose_answer_was_lost_is_uncertain(void **state)
+static void a_write_without_a_response_is_uncertain(void **state)
 {
 	(void)state;
 	SERVER({.say = "HTTP/1.1 20", HEAR});
@@ -378,7 +378,7 @@ static void a_write_whose_answer_was_lost_is_uncertain(void **state)
 	end(&s, &c);
 }
 
-static void a_write_whose_answer_broke_off_is_uncertain(void **state)
+static void a_write_with_an_incomplete_response_is_uncertain(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Content-Length: 100\r\n\r\n{", HEAR});
@@ -387,7 +387,7 @@ static void a_write_whose_answer_broke_off_is_uncertain(void **state)
 	end(&s, &c);
 }
 
-static void a_read_whose_answer_broke_off_is_unreachable(void **state)
+static void a_read_with_an_incomplete_response_is_unreachable(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\n{", HEAR});
@@ -396,7 +396,7 @@ static void a_read_whose_answer_broke_off_is_unreachable(void **state)
 	end(&s, &c);
 }
 
-static void a_read_on_a_kept_connection_that_was_closed_is_sent_again(void **state)
+static void a_read_on_a_closed_kept_connection_is_sent_again(void **state)
 {
 	(void)state;
 	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR}, {.pause_ms = 1},
@@ -411,9 +411,9 @@ static void a_read_on_a_kept_connection_that_was_closed_is_sent_again(void **sta
 	assert_int_equal(s.connections, 2);
 }
 
-/* ---- time ---- */
+/* ---- timeouts ---- */
 
-static void a_silent_server_runs_into_the_timeout(void **state)
+static void a_server_that_does_not_respond_causes_a_timeout(void **state)
 {
 	usec_t before = clock_boot(&clock_system), took;
 
@@ -426,7 +426,7 @@ static void a_silent_server_runs_into_the_timeout(void **state)
 	end(&s, &c);
 }
 
-static void a_server_that_drips_runs_into_the_timeout_of_the_whole(void **state)
+static void a_slow_server_causes_a_timeout_of_the_whole_call(void **state)
 {
 	(void)state;
 	SERVER({.say = OK, HEAR}, {.say = "A: b\r\n", .pause_ms = 80}, {.say = "A: b\r\n", .pause_ms = 80},
@@ -438,7 +438,7 @@ static void a_server_that_drips_runs_into_the_timeout_of_the_whole(void **state)
 
 /* ---- streams ---- */
 
-static void a_stream_is_handed_out_as_it_comes(void **state)
+static void a_stream_is_passed_on_as_it_arrives(void **state)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -453,7 +453,7 @@ static void a_stream_is_handed_out_as_it_comes(void **state)
 	assert_int_equal(s.connections, 1);
 }
 
-static void a_stream_that_breaks_off_is_an_error(void **state)
+static void an_incomplete_stream_is_an_error(void **state)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -465,7 +465,7 @@ static void a_stream_that_breaks_off_is_an_error(void **state)
 	end(&s, &c);
 }
 
-static void a_stream_that_pauses_too_long_is_given_up(void **state)
+static void a_stream_without_data_causes_a_timeout(void **state)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -484,7 +484,7 @@ static bool enough(const char *data, size_t len, void *arg)
 	return false;
 }
 
-static void a_receiver_that_has_enough_ends_the_stream(void **state)
+static void a_receiver_can_end_the_stream(void **state)
 {
 	AUTO_DONE(buf) text = {};
 
@@ -515,29 +515,29 @@ static void an_error_instead_of_a_stream_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_counted_answer_is_read_as_json),
-		TEST(an_answer_in_single_bytes_is_read),
+		TEST(a_response_with_a_length_is_read_as_json),
+		TEST(a_response_in_single_bytes_is_read),
 		TEST(the_connection_is_kept_for_the_next_call),
 		TEST(a_connection_the_server_will_close_is_not_used_again),
 		TEST(a_body_is_sent_with_its_length),
-		TEST(an_error_answer_becomes_an_error),
-		TEST(an_error_without_our_words_names_its_status),
-		TEST(headers_of_the_answer_are_found_in_any_case),
+		TEST(an_error_response_becomes_an_error),
+		TEST(an_error_without_a_json_object_has_its_status),
+		TEST(headers_are_found_in_any_case),
 		TEST(a_refusal_before_the_body_was_sent_is_read),
-		TEST(garbage_is_refused),
+		TEST(invalid_responses_are_refused),
 		TEST(an_endless_head_is_refused),
-		TEST(nobody_at_the_socket_is_unreachable),
+		TEST(a_socket_without_a_listener_is_unreachable),
 		TEST(a_path_too_long_for_a_socket_is_refused),
-		TEST(a_write_whose_answer_was_lost_is_uncertain),
-		TEST(a_write_whose_answer_broke_off_is_uncertain),
-		TEST(a_read_whose_answer_broke_off_is_unreachable),
-		TEST(a_read_on_a_kept_connection_that_was_closed_is_sent_again),
-		TEST(a_silent_server_runs_into_the_timeout),
-		TEST(a_server_that_drips_runs_into_the_timeout_of_the_whole),
-		TEST(a_stream_is_handed_out_as_it_comes),
-		TEST(a_stream_that_breaks_off_is_an_error),
-		TEST(a_stream_that_pauses_too_long_is_given_up),
-		TEST(a_receiver_that_has_enough_ends_the_stream),
+		TEST(a_write_without_a_response_is_uncertain),
+		TEST(a_write_with_an_incomplete_response_is_uncertain),
+		TEST(a_read_with_an_incomplete_response_is_unreachable),
+		TEST(a_read_on_a_closed_kept_connection_is_sent_again),
+		TEST(a_server_that_does_not_respond_causes_a_timeout),
+		TEST(a_slow_server_causes_a_timeout_of_the_whole_call),
+		TEST(a_stream_is_passed_on_as_it_arrives),
+		TEST(an_incomplete_stream_is_an_error),
+		TEST(a_stream_without_data_causes_a_timeout),
+		TEST(a_receiver_can_end_the_stream),
 		TEST(an_error_instead_of_a_stream_is_an_error),
 	};
 

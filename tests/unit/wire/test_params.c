@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters: what stands for one, what is refused, and that values stay one argument. */
+/* Tests of parameters: expansion, refusals, and values as single arguments. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -60,7 +60,7 @@ static void only_braces_around_a_name_are_replaced(void **state)
 	}
 }
 
-static void a_value_is_not_looked_at_for_parameters(void **state)
+static void values_are_not_expanded_again(void **state)
 {
 	AUTO_DONE(strv) params = {};
 	AUTO_TEXT got = NULL;
@@ -71,7 +71,7 @@ static void a_value_is_not_looked_at_for_parameters(void **state)
 	assert_string_equal(got, "{b}{{-{a}");
 }
 
-static void without_parameters_braces_are_what_they_are(void **state)
+static void without_parameters_braces_are_kept(void **state)
 {
 	static const struct strv none = {};
 	AUTO_TEXT got = expanded("{{x}} {print}", &none);
@@ -110,7 +110,7 @@ static void hostile_values_stay_one_argument(void **state)
 	}
 }
 
-static void a_run_lays_its_own_values_over_those_of_its_job(void **state)
+static void values_of_a_run_replace_those_of_its_job(void **state)
 {
 	struct run r = {.id = 1, .job = 2};
 	AUTO_DONE(job_spec) s;
@@ -127,7 +127,7 @@ static void a_run_lays_its_own_values_over_those_of_its_job(void **state)
 	assert_string_equal(p.spec.argv.v[2], "7");
 }
 
-static void a_script_is_left_alone_and_gets_the_environment(void **state)
+static void a_script_is_not_expanded_and_gets_the_environment(void **state)
 {
 	struct run r = {.id = 1, .job = 2};
 	AUTO_DONE(job_spec) s;
@@ -174,7 +174,7 @@ static void a_parameter_is_refused_where_a_shell_would_read_it(void **state)
 	assert_true(accepted(COMMAND("sh", "-c", "echo {{x}"), NULL));
 }
 
-static void a_parameter_that_nobody_declared_is_refused_with_those_there_are(void **state)
+static void an_undeclared_parameter_is_refused_with_a_list_of_the_declared_ones(void **state)
 {
 	struct err e = {};
 
@@ -186,7 +186,7 @@ static void a_parameter_that_nobody_declared_is_refused_with_those_there_are(voi
 	assert_true(accepted(COMMAND("backup", "{x}", "{}", "{a b}", "{{hots}"), NULL));
 }
 
-static void what_is_given_must_be_declared_and_what_has_no_value_must_be_given(void **state)
+static void given_parameters_must_be_declared_and_those_without_default_must_be_given(void **state)
 {
 	AUTO_DONE(strv) declared = {};
 	AUTO_DONE(strv) given = {};
@@ -261,14 +261,14 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(only_braces_around_a_name_are_replaced),
-		TEST(a_value_is_not_looked_at_for_parameters),
-		TEST(without_parameters_braces_are_what_they_are),
+		TEST(values_are_not_expanded_again),
+		TEST(without_parameters_braces_are_kept),
 		TEST(hostile_values_stay_one_argument),
-		TEST(a_run_lays_its_own_values_over_those_of_its_job),
-		TEST(a_script_is_left_alone_and_gets_the_environment),
+		TEST(values_of_a_run_replace_those_of_its_job),
+		TEST(a_script_is_not_expanded_and_gets_the_environment),
 		TEST(a_parameter_is_refused_where_a_shell_would_read_it),
-		TEST(a_parameter_that_nobody_declared_is_refused_with_those_there_are),
-		TEST(what_is_given_must_be_declared_and_what_has_no_value_must_be_given),
+		TEST(an_undeclared_parameter_is_refused_with_a_list_of_the_declared_ones),
+		TEST(given_parameters_must_be_declared_and_those_without_default_must_be_given),
 		TEST(values_that_make_the_command_too_long_are_refused),
 		TEST(parameters_of_a_run_read_back_from_their_text),
 	};

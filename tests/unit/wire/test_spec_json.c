@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON codec: what it refuses, under which name, and that what it writes reads back the same. */
+/* Tests of the JSON conversions: errors with their members, and round trips. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -25,14 +25,14 @@ static bool read_spec(const char *text, size_t len, struct job_spec *s, char **r
 	return ok;
 }
 
-/* Text with NULs inside is given with its length; 0 means strlen. */
+/* A text with NUL is given with its length; 0 means strlen. */
 static const struct bad {
 	const char *text;
 	const char *field;
 	const char *says;
 	size_t len;
 } bads[] = {
-	/* no JSON at all */
+	/* not JSON */
 	{"", "", "not valid JSON"},
 	{"null", "", "not valid JSON"},
 	{"\"x\"", "", "not valid JSON"},
@@ -48,7 +48,7 @@ static const struct bad {
 	{"{\"timeout\":1e999}", "timeout", "real number overflow"},
 	{"{\"priority\":99999999999999999999}", "priority", "too big integer"},
 	{"\xef\xbb\xbf{}", "", "not valid JSON"},
-	/* texts that are none */
+	/* invalid strings */
 	{"{\"name\":\"\xff\"}", "name", "UTF-8"},
 	{"{\"env\":{\"A\":\"\xc0\xaf\"}}", "env.A", "UTF-8"},           /* overlong */
 	{"{\"command\":[\"a\",\"\xed\xa0\x80\"]}", "command[1]", "UTF-8"}, /* a surrogate */
@@ -83,7 +83,7 @@ static const struct bad {
 	{"{\"env\":[\"A=1\"]}", "env", "must be an object"},
 	{"{\"env\":{\"A\":1}}", "env", "must be a string"},
 	{"{\"stdin\":[]}", "stdin", "must be a string"},
-	{"{\"stdin_b64\":\"YR==\"}", "stdin_b64", "base64"}, /* bits that no encoder sets */
+	{"{\"stdin_b64\":\"YR==\"}", "stdin_b64", "base64"}, /* unused bits are set */
 	{"{\"priority\":\"1\"}", "priority", "whole number"},
 	{"{\"priority\":1.0}", "priority", "whole number"},
 	{"{\"priority\":true}", "priority", "whole number"},
@@ -159,7 +159,7 @@ static json_t *read_nested(size_t depth, struct err *e)
 	return json_read(b.data, b.len, b.len, e);
 }
 
-static void nesting_is_refused_beyond_64_levels_whatever_the_depth(void **state)
+static void nesting_over_64_levels_is_refused(void **state)
 {
 	static const size_t deep[] = { 65, 66, 100, 2048, 2049, 100000, 1000000 };
 	json_t *j = read_nested(64, NULL);
@@ -245,7 +245,7 @@ static void the_canonical_text_does_not_depend_on_the_order_of_members(void **st
 	assert_string_equal(ta, "{\"command\":[\"x\"],\"env\":{\"A\":\"1\",\"B\":\"2\"}}");
 }
 
-/* ---- what is written reads back ---- */
+/* ---- round trips ---- */
 
 static char *random_text(bool bytes)
 {
@@ -262,7 +262,7 @@ static char *random_text(bool bytes)
 	return buf_steal(&b);
 }
 
-/* What each field with a grammar of its own takes. */
+/* Valid values for fields with their own grammar. */
 static const char *valid_text(const struct job_field *f)
 {
 	static const struct {
@@ -298,7 +298,7 @@ static void random_field(const struct job_field *f, void *at)
 		for (long i = 0; i < n; i++) {
 			AUTO_TEXT v = valid_text(f) ? xstrdup(valid_text(f)) : random_text(bytes);
 
-			if (strcmp(f->name, "limits") == 0) /* whose names are given */
+			if (strcmp(f->name, "limits") == 0) /* which has fixed names */
 				strv_take(at, xprintf("%s=%s", i == 0 ? "core" : i == 1 ? "fsize" : "nofile", v));
 			else
 				strv_take(at, f->type == FIELD_MAP ? xprintf("K%ld=%s", i, v) : xstrdup(v));
@@ -341,7 +341,7 @@ static void any_spec_reads_back_as_it_was_written(void **state)
 	}
 }
 
-static void bytes_are_written_as_b64_only_when_they_are_no_text(void **state)
+static void bytes_are_written_as_b64_only_if_they_are_not_utf8(void **state)
 {
 	AUTO_DONE(job_spec) s = {};
 	AUTO_TEXT text = NULL;
@@ -354,7 +354,7 @@ static void bytes_are_written_as_b64_only_when_they_are_no_text(void **state)
 	assert_string_equal(text, "{\"command_b64\":[\"Yf8=\"],\"env\":{\"A\":\"ä\"},\"umask\":\"022\"}");
 }
 
-static void a_job_object_has_every_member_of_the_table(void **state)
+static void a_job_object_has_every_field_of_the_table(void **state)
 {
 	struct job j = { .id = 7, .uid = 1000, .owner = (char *)"b\xffob", .name = (char *)"backup",
 		.queue = (char *)"default", .spec = (char *)"{\"command\":[\"x\"]}", .revision = 1,
@@ -372,7 +372,7 @@ static void a_job_object_has_every_member_of_the_table(void **state)
 	json_decref(o);
 }
 
-static void a_stored_spec_that_cannot_be_read_is_our_fault(void **state)
+static void an_invalid_stored_spec_is_an_internal_error(void **state)
 {
 	struct job j = { .id = 7, .spec = (char *)"{\"colour\":1}" };
 	struct err e = {};
@@ -382,7 +382,7 @@ static void a_stored_spec_that_cannot_be_read_is_our_fault(void **state)
 	assert_int_equal(e.kind, ERR_INTERNAL);
 }
 
-static void an_error_travels_both_ways(void **state)
+static void an_error_reads_back_as_it_was_written(void **state)
 {
 	struct err in = {}, out = {};
 	json_t *o;
@@ -400,7 +400,7 @@ static void an_error_travels_both_ways(void **state)
 	json_decref(o);
 }
 
-static void a_stored_definition_without_a_umask_keeps_the_one_it_had(void **state)
+static void a_stored_definition_without_umask_keeps_the_old_default(void **state)
 {
 	AUTO_DONE(job_spec) old;
 	AUTO_DONE(job_spec) new;
@@ -425,17 +425,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_bad_submission_is_refused_under_the_name_of_its_member),
 		TEST(a_text_over_its_limit_is_too_large),
-		TEST(nesting_is_refused_beyond_64_levels_whatever_the_depth),
+		TEST(nesting_over_64_levels_is_refused),
 		TEST(members_are_counted_before_they_are_parsed),
 		TEST(a_single_string_is_a_list_of_one),
 		TEST(a_stored_spec_has_no_key),
 		TEST(the_canonical_text_does_not_depend_on_the_order_of_members),
 		TEST(any_spec_reads_back_as_it_was_written),
-		TEST(bytes_are_written_as_b64_only_when_they_are_no_text),
-		TEST(a_job_object_has_every_member_of_the_table),
-		TEST(a_stored_spec_that_cannot_be_read_is_our_fault),
-		TEST(an_error_travels_both_ways),
-		TEST(a_stored_definition_without_a_umask_keeps_the_one_it_had),
+		TEST(bytes_are_written_as_b64_only_if_they_are_not_utf8),
+		TEST(a_job_object_has_every_field_of_the_table),
+		TEST(an_invalid_stored_spec_is_an_internal_error),
+		TEST(an_error_reads_back_as_it_was_written),
+		TEST(a_stored_definition_without_umask_keeps_the_old_default),
 	};
 
 	return RUN_TESTS(tests);

@@ -16,7 +16,7 @@
 #include <systemd/sd-event.h>
 
 #define STEP 64          /* events and run ends per read */
-#define AGAIN (500 * USEC_MSEC)
+#define RETRY_AFTER (500 * USEC_MSEC)
 #define ENDS_MAX 4096    /* run ends buffered for a slow client; further ones are only counted */
 
 /* Owned by the request as its data until the response begins, afterwards as its stream. */
@@ -28,11 +28,11 @@ struct feed {
 	struct event_feed_filter wanted;   /* the cursor moves */
 	struct buf text;          /* read and not yet sent */
 	size_t sent;
-	bool reading, news;       /* a read is in progress; there may be more events */
+	bool reading, may_have_more;       /* a read is in progress; there may be more events */
 	int64_t ended[ENDS_MAX];  /* runs whose end is to be sent */
 	size_t n_ended;
-	int64_t untold;           /* run ends beyond these */
-	sd_event_source *again;   /* retry after a failed read */
+	int64_t omitted;           /* run ends beyond these */
+	sd_event_source *retry;   /* retry after a failed read */
 };
 
 static void feed_free(void *data)
@@ -41,7 +41,7 @@ static void feed_free(void *data)
 
 	audit_watch_free(f->events);
 	run_watch_free(f->ends);
-	sd_event_source_disable_unref(f->again);
+	sd_event_source_disable_unref(f->retry);
 	event_feed_filter_done(&f->wanted);
 	buf_done(&f->text);
 	free(f);
@@ -56,12 +56,12 @@ static void feed_stream_free(struct stream *s)
 
 struct feed_query {
 	struct store_read q;
-	struct event_feed_filter
-		wanted; /* a copy; with the job references on the first read only */
+	/* a copy; with the job references on the first read only */
+	struct event_feed_filter wanted;
 	bool first;
 	int64_t ended[STEP];
 	size_t n_ended;
-	int64_t untold;
+	int64_t omitted;
 	bool more;               /* result, like the cursor in 'wanted' */
 };
 
@@ -148,10 +148,10 @@ static void write_run_ends(struct store *s, const struct feed_query *f, struct b
 			run_state_final(r->state))
 			write_run_end(out, r);
 	}
-	if (f->untold > 0 && f->wanted.filter.uid < 0) {
+	if (f->omitted > 0 && f->wanted.filter.uid < 0) {
 		AUTO_TEXT detail =
 			xprintf("%" PRId64 " more runs ended while this stream was not read",
-				f->untold);
+				f->omitted);
 
 		write_line(out,
 			&(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
@@ -203,9 +203,9 @@ static void start_feed_read(struct feed *f, bool first)
 	memcpy(q->ended, f->ended, q->n_ended * sizeof(*q->ended));
 	memmove(f->ended, f->ended + q->n_ended, (f->n_ended - q->n_ended) * sizeof(*f->ended));
 	f->n_ended -= q->n_ended;
-	q->untold = f->n_ended == 0 ? f->untold : 0;
-	f->untold -= q->untold;
-	f->news = false;
+	q->omitted = f->n_ended == 0 ? f->omitted : 0;
+	f->omitted -= q->omitted;
+	f->may_have_more = false;
 	f->reading = true;
 	store_read_start(f->request, &q->q);
 }
@@ -216,7 +216,7 @@ static ssize_t feed_stream_read(struct stream *s, char *out, size_t max)
 	size_t n = f->text.len - f->sent;
 
 	if (n == 0) {
-		if (!f->reading && (f->news || f->n_ended > 0))
+		if (!f->reading && (f->may_have_more || f->n_ended > 0))
 			start_feed_read(f, false);
 		return 0;
 	}
@@ -233,7 +233,7 @@ static void on_feed_read(struct request *r, struct store_read *q)
 	struct feed_query *fq = (struct feed_query *)q;
 
 	f->reading = false;
-	f->news |= fq->more;
+	f->may_have_more |= fq->more;
 	f->wanted.filter = fq->wanted.filter;
 	memcpy(f->wanted.jobs, fq->wanted.jobs, sizeof(f->wanted.jobs));
 	buf_done(&f->text);
@@ -256,9 +256,9 @@ static int on_feed_retry(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	f->again = sd_event_source_disable_unref(f->again);
+	f->retry = sd_event_source_disable_unref(f->retry);
 	f->reading = false;
-	f->news = true;
+	f->may_have_more = true;
 	request_wake(f->request);
 	return 0;
 }
@@ -273,8 +273,8 @@ static void on_feed_read_failed(struct request *r, struct store_read *q)
 	memmove(f->ended + n, f->ended, f->n_ended * sizeof(*f->ended));
 	memcpy(f->ended, fq->ended, n * sizeof(*f->ended));
 	f->n_ended += n;
-	f->untold += fq->untold + (int64_t)(fq->n_ended - n);
-	sd_event_add_time_relative(request_event(r), &f->again, CLOCK_MONOTONIC, AGAIN, 0,
+	f->omitted += fq->omitted + (int64_t)(fq->n_ended - n);
+	sd_event_add_time_relative(request_event(r), &f->retry, CLOCK_MONOTONIC, RETRY_AFTER, 0,
 		on_feed_retry, f);
 }
 
@@ -282,7 +282,7 @@ static void on_audit_events(void *arg)
 {
 	struct feed *f = arg;
 
-	f->news = true;
+	f->may_have_more = true;
 	if (f->request->stream && !f->reading)
 		request_wake(f->request);
 }
@@ -308,7 +308,7 @@ static void on_feed_run_moved(int64_t job, int64_t run, enum run_state state, vo
 	if (f->n_ended < ENDS_MAX)
 		f->ended[f->n_ended++] = run;
 	else
-		f->untold++;
+		f->omitted++;
 	if (!f->reading)
 		request_wake(f->request);
 }

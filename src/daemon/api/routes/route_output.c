@@ -20,10 +20,10 @@
 #define PIECE_MAX (64 * 1024) /* maximum per read on the loop */
 
 /* Owned by the request as its data until the response begins, afterwards as its stream. */
-struct tail {
+struct output_stream {
 	struct stream stream;
-	struct output_follower
-		follower; /* watches the file, or the directory until the file exists */
+	/* watches the file, or the directory until the file exists */
+	struct output_follower follower;
 	struct request *request;
 	struct run_watch *watch;
 	int64_t run, attempt;            /* attempt 0: not chosen yet */
@@ -32,25 +32,25 @@ struct tail {
 	bool watches_file;               /* not the directory */
 	bool over;                       /* the attempt has ended, so the output is complete */
 	/* owned: the end of the output, from the store; NULL: use the file */
-	char *held;
-	int64_t held_from, held_len;
+	char *stored;
+	int64_t stored_from, stored_len;
 	/* fetches the output from another node; NULL: this node has it */
 	struct output_relay *relay;
 	struct attempt seen;             /* numbers only; number 0: there was no attempt yet */
 	bool local;                      /* no other node can have the output */
 	/* why another node does not send the output; ERR_NONE: it does */
-	struct err lost;
+	struct err missing;
 	bool again;                      /* the run changed during a read */
 };
 
-static void tail_free(void *data)
+static void output_stream_done(void *data)
 {
-	struct tail *t = data;
+	struct output_stream *t = data;
 
 	output_watch_unfollow(&t->follower);
 	output_relay_free(t->relay);
 	run_watch_free(t->watch);
-	free(t->held);
+	free(t->stored);
 	if (t->fd >= 0)
 		close(t->fd);
 	free(t);
@@ -58,7 +58,7 @@ static void tail_free(void *data)
 
 static void output_stream_free(struct stream *s)
 {
-	tail_free(s);
+	output_stream_done(s);
 }
 
 /* ---- which attempt ---- */
@@ -82,7 +82,7 @@ static int64_t newest_attempt(const struct attempt_list *l)
 }
 
 /* Chooses the attempt on the first call; decides on each call whether it has ended. */
-static bool choose_attempt(struct tail *t, const struct run_wait_read *l,
+static bool choose_attempt(struct output_stream *t, const struct run_wait_read *l,
 	const struct attempt **ret, struct err *e)
 {
 	bool final = run_state_final(l->run->state);
@@ -100,27 +100,28 @@ static bool choose_attempt(struct tail *t, const struct run_wait_read *l,
 
 /* ---- the bytes ---- */
 
-static bool open_output_file(struct tail *t)
+static bool open_output_file(struct output_stream *t)
 {
 	if (t->fd < 0)
 		t->fd = output_file_open(t->request->context->output_dir, t->run, t->attempt);
 	return t->fd >= 0;
 }
 
-static ssize_t read_stored_tail(struct tail *t, char *out, size_t max)
+static ssize_t read_stored_tail(struct output_stream *t, char *out, size_t max)
 {
-	int64_t at = t->offset > t->held_from ? t->offset - t->held_from : 0, n = t->held_len - at;
+	int64_t at = t->offset > t->stored_from ? t->offset - t->stored_from : 0,
+		n = t->stored_len - at;
 
 	if (n <= 0)
 		return 0;
 	if (n > (int64_t)max)
 		n = (int64_t)max;
-	memcpy(out, t->held + at, (size_t)n);
-	t->offset = t->held_from + at + n;
+	memcpy(out, t->stored + at, (size_t)n);
+	t->offset = t->stored_from + at + n;
 	return (ssize_t)n;
 }
 
-static ssize_t read_piece(struct tail *t, char *out, size_t max)
+static ssize_t read_piece(struct output_stream *t, char *out, size_t max)
 {
 	struct err e = {};
 	size_t n = 0;
@@ -129,7 +130,7 @@ static ssize_t read_piece(struct tail *t, char *out, size_t max)
 		max = PIECE_MAX;
 	if (t->end >= 0 && (int64_t)max > t->end - t->offset)
 		max = t->end > t->offset ? (size_t)(t->end - t->offset) : 0;
-	if (max > 0 && t->held)
+	if (max > 0 && t->stored)
 		return read_stored_tail(t, out, max);
 	if (max == 0 || !open_output_file(t))
 		return 0;
@@ -142,7 +143,7 @@ static ssize_t read_piece(struct tail *t, char *out, size_t max)
 }
 
 /* The file, or the directory until the file exists, wakes the request from now on. */
-static bool watch_output_file(struct tail *t)
+static bool watch_output_file(struct output_stream *t)
 {
 	struct err e = {};
 	struct output_watch *w = request_outputs(t->request, &e);
@@ -157,7 +158,7 @@ static bool watch_output_file(struct tail *t)
 	return false;
 }
 
-static ssize_t read_relay(struct tail *t, char *out, size_t max)
+static ssize_t read_relay(struct output_stream *t, char *out, size_t max)
 {
 	size_t n = output_relay_read(t->relay, out, max);
 
@@ -172,7 +173,7 @@ static ssize_t read_relay(struct tail *t, char *out, size_t max)
 }
 
 /* An earlier daemon instance of this node ran the attempt. */
-static void read_here(struct tail *t)
+static void read_here(struct output_stream *t)
 {
 	output_relay_free(STEAL(t->relay));
 	t->local = true;
@@ -180,7 +181,7 @@ static void read_here(struct tail *t)
 
 static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 {
-	struct tail *t = (struct tail *)s;
+	struct output_stream *t = (struct output_stream *)s;
 
 	if (t->relay && output_relay_state(t->relay) == RELAY_HERE)
 		read_here(t);
@@ -205,7 +206,8 @@ static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 
 static void on_output_file_changed(struct output_follower *f)
 {
-	struct tail *t = (struct tail *)((char *)f - offsetof(struct tail, follower));
+	struct output_stream *t =
+		(struct output_stream *)((char *)f - offsetof(struct output_stream, follower));
 
 	request_wake(t->request);
 }
@@ -214,7 +216,7 @@ static void on_run_read(struct request *r, struct store_read *q);
 
 static void on_output_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
 {
-	struct tail *t = arg;
+	struct output_stream *t = arg;
 
 	(void)job;
 	if ((run != t->run && run != 0) || state == RUN_CLAIMED || state == RUN_RUNNING ||
@@ -232,7 +234,7 @@ static void on_output_run_moved(int64_t job, int64_t run, enum run_state state, 
  * The counts recorded at the end are more accurate than the file, except for a lost attempt, which
  * has none.
  */
-static void apply_end_counts(const struct tail *t, const struct attempt *a,
+static void apply_end_counts(const struct output_stream *t, const struct attempt *a,
 	struct output_file_extent *at)
 {
 	if (!a || !t->over || a->output_bytes < at->total)
@@ -241,7 +243,7 @@ static void apply_end_counts(const struct tail *t, const struct attempt *a,
 	at->gap_to = at->gap_from + a->output_dropped;
 }
 
-static bool locate_relayed(const struct tail *t, const struct attempt *a,
+static bool locate_relayed(const struct output_stream *t, const struct attempt *a,
 	struct output_file_extent *ret, struct err *e)
 {
 	int64_t dropped;
@@ -256,7 +258,7 @@ static bool locate_relayed(const struct tail *t, const struct attempt *a,
 	return true;
 }
 
-static bool locate(struct tail *t, const struct attempt *a, struct output_file_extent *ret,
+static bool locate(struct output_stream *t, const struct attempt *a, struct output_file_extent *ret,
 	struct err *e)
 {
 	*ret = (struct output_file_extent){};
@@ -264,35 +266,35 @@ static bool locate(struct tail *t, const struct attempt *a, struct output_file_e
 		if (t->fd != -ENOENT)
 			return err_errno(e, -t->fd, "could not open the output of run %" PRId64,
 				t->run);
-		if (a && t->over && a->output_bytes > a->output_dropped && !t->held &&
-			!t->lost.kind)
+		if (a && t->over && a->output_bytes > a->output_dropped && !t->stored &&
+			!t->missing.kind)
 			return err_set(e, ERR_NOT_FOUND,
 				"the output of run %" PRId64 " is no longer kept", t->run);
 	} else if (!output_file_stat(t->fd, ret, e)) {
 		return false;
 	}
 	apply_end_counts(t, a, ret);
-	if (t->held && t->lost.kind) { /* the part before it is on the node of the attempt */
+	if (t->stored && t->missing.kind) { /* the part before it is on the node of the attempt */
 		ret->gap_from = 0;
-		ret->gap_to = t->held_from;
+		ret->gap_to = t->stored_from;
 	}
 	return true;
 }
 
 /* Describes what is missing and why. */
-static const char *make_note(const struct tail *t, struct buf *out)
+static const char *make_note(const struct output_stream *t, struct buf *out)
 {
 	AUTO_DONE(buf) words = {};
 
-	if (!t->lost.kind)
+	if (!t->missing.kind)
 		return NULL;
-	buf_printf(&words, "%s: %s", t->held ? "only the end is shown" : "nothing more is shown",
-		t->lost.msg);
+	buf_printf(&words, "%s: %s", t->stored ? "only the end is shown" : "nothing more is shown",
+		t->missing.msg);
 	text_escape(out, words.data, words.len);
 	return out->data;
 }
 
-static void start_output_stream(struct request *r, struct tail *t, const struct attempt *a)
+static void start_output_stream(struct request *r, struct output_stream *t, const struct attempt *a)
 {
 	int64_t tail = request_number(r, "tail", -1);
 	struct output_file_extent at;
@@ -322,12 +324,12 @@ static void start_output_stream(struct request *r, struct tail *t, const struct 
 	r->data = NULL;
 	r->data_free = NULL;
 	request_answer_stream(r, "application/octet-stream", headers,
-		ELEMENTS(headers) - !t->lost.kind, &t->stream);
+		ELEMENTS(headers) - !t->missing.kind, &t->stream);
 }
 
 /* ---- output on another node; the store has the end of it after the attempt ---- */
 
-static const struct attempt *seen(const struct tail *t)
+static const struct attempt *seen(const struct output_stream *t)
 {
 	return t->seen.number ? &t->seen : NULL;
 }
@@ -335,34 +337,34 @@ static const struct attempt *seen(const struct tail *t)
 /*
  * The other node does not send the output: responds with the part in the store, or with the error.
  */
-static void answer_without_relay(struct request *r, struct tail *t)
+static void answer_without_relay(struct request *r, struct output_stream *t)
 {
-	t->lost = *output_relay_error(t->relay);
+	t->missing = *output_relay_error(t->relay);
 	output_relay_free(STEAL(t->relay));
-	if (t->held || (t->over && request_number(r, "follow", 0)))
+	if (t->stored || (t->over && request_number(r, "follow", 0)))
 		start_output_stream(r, t, seen(t));
 	else
-		request_answer_err(r, &t->lost);
+		request_answer_err(r, &t->missing);
 }
 
-static void take_first(struct request *r, struct tail *t)
+static void take_first(struct request *r, struct output_stream *t)
 {
 	int64_t total, dropped;
 
 	output_relay_size(t->relay, &total, &dropped);
-	if (t->held && total == 0) {
-		err_set(&t->lost, ERR_NOT_FOUND,
+	if (t->stored && total == 0) {
+		err_set(&t->missing, ERR_NOT_FOUND,
 			"the rest of the output of run %" PRId64 " is no longer kept", t->run);
 		output_relay_free(STEAL(t->relay));
 	} else {
-		free(STEAL(t->held));
+		free(STEAL(t->stored));
 	}
 	start_output_stream(r, t, seen(t));
 }
 
 static void on_relay(void *arg)
 {
-	struct tail *t = arg;
+	struct output_stream *t = arg;
 	struct request *r = t->request;
 
 	if (r->gone || r->answered) {
@@ -384,20 +386,20 @@ static void on_relay(void *arg)
 	}
 }
 
-static bool ran_elsewhere(const struct request *r, struct tail *t, const struct attempt *a)
+static bool ran_elsewhere(const struct request *r, struct output_stream *t, const struct attempt *a)
 {
-	return a && r->context->relays && !t->local && !t->held && a->node &&
+	return a && r->context->relays && !t->local && !t->stored && a->node &&
 	       !text_equal(a->node, r->context->node_id) && !open_output_file(t) &&
 	       t->fd == -ENOENT;
 }
 
 /* The counts of a lost attempt are not known. */
-static bool wrote_nothing(const struct tail *t, const struct attempt *a)
+static bool wrote_nothing(const struct output_stream *t, const struct attempt *a)
 {
 	return t->over && a->output_bytes == 0 && a->outcome != ATTEMPT_LOST;
 }
 
-static void ask_node(struct request *r, struct tail *t, const char *ran_on)
+static void ask_node(struct request *r, struct output_stream *t, const char *ran_on)
 {
 	/* the stream has sent nothing yet, because the file would be on this node */
 	t->relay = output_relay_open(r->context->relays,
@@ -414,7 +416,7 @@ static void ask_node(struct request *r, struct tail *t, const char *ran_on)
 		request_watch_client(r);
 }
 
-struct held_query {
+struct stored_query {
 	struct store_read q;
 	int64_t run, fence;
 	char *ran_on;      /* owned */
@@ -423,14 +425,14 @@ struct held_query {
 
 static bool read_stored_tail_row(struct store *s, struct store_read *q, struct err *e)
 {
-	struct held_query *h = (struct held_query *)q;
+	struct stored_query *h = (struct stored_query *)q;
 
 	return store_output_tail(s, h->run, h->fence, &h->tail, e);
 }
 
-static void free_held(struct store_read *q)
+static void free_stored_query(struct store_read *q)
 {
-	struct held_query *h = (struct held_query *)q;
+	struct stored_query *h = (struct stored_query *)q;
 
 	free(h->ran_on);
 	free(h->tail);
@@ -438,25 +440,25 @@ static void free_held(struct store_read *q)
 }
 
 /* Whether the part in the store covers the request. */
-static bool stored_tail_suffices(const struct request *r, const struct tail *t)
+static bool stored_tail_suffices(const struct request *r, const struct output_stream *t)
 {
 	int64_t from = request_number(r, "from", 0), tail = request_number(r, "tail", -1);
 
 	if (tail >= 0 && t->seen.output_bytes - tail > from)
 		from = t->seen.output_bytes - tail;
-	return t->held && from >= t->held_from;
+	return t->stored && from >= t->stored_from;
 }
 
 static void on_stored_tail_read(struct request *r, struct store_read *q)
 {
-	const struct held_query *h = (const struct held_query *)q;
-	struct tail *t = r->data;
+	const struct stored_query *h = (const struct stored_query *)q;
+	struct output_stream *t = r->data;
 	AUTO_DONE(buf) bytes = {};
 
 	if (h->tail && buf_base64_decode(h->tail, strlen(h->tail), &bytes)) {
-		t->held_len = (int64_t)bytes.len;
-		t->held = buf_steal(&bytes);
-		t->held_from = t->seen.output_bytes - t->held_len;
+		t->stored_len = (int64_t)bytes.len;
+		t->stored = buf_steal(&bytes);
+		t->stored_from = t->seen.output_bytes - t->stored_len;
 	}
 	if (wrote_nothing(t, &t->seen) || stored_tail_suffices(r, t))
 		start_output_stream(r, t, &t->seen);
@@ -464,22 +466,22 @@ static void on_stored_tail_read(struct request *r, struct store_read *q)
 		ask_node(r, t, h->ran_on);
 }
 
-static void ask_store(struct request *r, struct tail *t, const struct attempt *a)
+static void ask_store(struct request *r, struct output_stream *t, const struct attempt *a)
 {
-	struct held_query *h = xcalloc(1, sizeof(*h));
+	struct stored_query *h = xcalloc(1, sizeof(*h));
 
 	h->run = t->run;
 	h->fence = a->fence;
 	h->ran_on = xstrdup(a->node);
 	h->q.run = read_stored_tail_row;
 	h->q.then = on_stored_tail_read;
-	h->q.free = free_held;
+	h->q.free = free_stored_query;
 	store_read_start(r, &h->q);
 }
 
 /* ---- source of the output ---- */
 
-static void remember(struct tail *t, const struct attempt *a)
+static void remember(struct output_stream *t, const struct attempt *a)
 {
 	if (a)
 		t->seen = (struct attempt){.run = a->run,
@@ -490,7 +492,7 @@ static void remember(struct tail *t, const struct attempt *a)
 			.output_dropped = a->output_dropped};
 }
 
-static void continue_answer(struct request *r, struct tail *t, const struct attempt *a)
+static void continue_answer(struct request *r, struct output_stream *t, const struct attempt *a)
 {
 	if (t->relay && t->over)
 		output_relay_unfollow(t->relay);
@@ -508,7 +510,7 @@ static void continue_answer(struct request *r, struct tail *t, const struct atte
 
 static void on_run_read(struct request *r, struct store_read *q)
 {
-	struct tail *t = r->stream ? (struct tail *)r->stream : r->data;
+	struct output_stream *t = r->stream ? (struct output_stream *)r->stream : r->data;
 	const struct run_wait_read *l = (const struct run_wait_read *)q;
 	const struct attempt *a = NULL;
 	struct err e = {};
@@ -535,7 +537,7 @@ static void on_run_read(struct request *r, struct store_read *q)
 void route_run_output(struct request *r)
 {
 	struct err e = {};
-	struct tail *t;
+	struct output_stream *t;
 	int64_t run;
 
 	if (!store_read_run_id(r->params[0], &run, &e)) {
@@ -548,6 +550,6 @@ void route_run_output(struct request *r)
 	t->fd = -1;
 	t->follower.on_change = on_output_file_changed;
 	r->data = t;
-	r->data_free = tail_free;
+	r->data_free = output_stream_done;
 	run_wait_read_start(r, run, on_run_read);
 }
