@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frees lists of jobs, runs, attempts and notices. */
+/* Frees lists of jobs, runs and attempts. */
 #include "core/job/job.h"
 #include "core/job/run.h"
 #include "store/store.h"
@@ -28,22 +28,3 @@ void attempt_list_done(struct attempt_list *l)
 	*l = (struct attempt_list){};
 }
 
-void notice_free(struct notice *n)
-{
-	if (!n)
-		return;
-	free(n->job_name);
-	free(n->owner);
-	free(n->channel);
-	free(n->detail);
-	free(n->error);
-	free(n);
-}
-
-void notice_list_done(struct notice_list *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		notice_free(l->v[i]);
-	free(l->v);
-	*l = (struct notice_list){};
-}

@@ -38,6 +38,5 @@ struct op_notice_resume {
 };
 OP_DEFINE(notice_resume, notice_resume, OP_NOTICE_RESUME, OP_NOTICE_RESUME)
 
-bool notices_read(struct store *s, struct set *ids, struct notice_list *ret, struct err *e);
 bool notices_prune(struct store *s, struct set *jobs, struct err *e); /* deletes the notices of deleted jobs */
 bool notices_drop_old(struct store *s, usec_t now, struct err *e);    /* deletes some that were sent long ago */

@@ -6,6 +6,7 @@
 #include "core/job/owner.h"
 #include "store/ops/notices.h"
 #include "store/ops/op_private.h"
+#include "store/read/list_notices.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include <string.h>
@@ -159,7 +160,7 @@ static bool due_notices_take(struct store *s, struct op_notice_take *t, struct e
 		return false;
 	due_notices_choose(t, used, &w, &ids);
 	note_held(s, t, &w, room);
-	return taken_notices_write(s, t, &ids, &taken, e) && notices_read(s, &taken, &t->taken, e) && notices_drop_old(s, t->now, e);
+	return taken_notices_write(s, t, &ids, &taken, e) && list_notices_get(s, &taken, &t->taken, e) && notices_drop_old(s, t->now, e);
 }
 
 bool notices_due_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)

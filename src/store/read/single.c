@@ -219,3 +219,44 @@ bool store_output_tail(struct store *s, int64_t run, int64_t fence, char **ret, 
 	*ret = STEAL(tail);
 	return true;
 }
+
+static bool revision_spec_read(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NOTICE_SPEC, e);
+
+	query_int(&q, job);
+	query_int(&q, revision);
+	*ret = query_row(&q) ? query_get_copy(&q) : NULL;
+	return !q.failed;
+}
+
+bool store_revision_spec(struct store *s, int64_t job, int64_t revision, char **ret, struct err *e)
+{
+	AUTO_TEXT spec = NULL;
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !revision_spec_read(s, job, revision, &spec, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = STEAL(spec);
+	return true;
+}
+
+static bool node_name_read(struct store *s, const char *engine, char **ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_NOTICE_NODE, e);
+
+	query_text(&q, engine);
+	*ret = query_row(&q) ? query_get_copy(&q) : NULL;
+	return !q.failed;
+}
+
+bool store_node_name(struct store *s, const char *engine, char **ret, struct err *e)
+{
+	AUTO_TEXT name = NULL;
+	AUTO_TX tx = {};
+
+	if (!tx_begin(&tx, s, false, e) || !node_name_read(s, engine, &name, e) || !tx_commit(&tx, e))
+		return false;
+	*ret = STEAL(name);
+	return true;
+}
