@@ -20,7 +20,7 @@ src/store/read base core/time core/job core/decide store store/backend |
 src/wire base core/time core/job | jansson.h
 src/exec/proto base core/job | systemd/sd-event.h
 src/exec/child base core/job | seccomp.h
-src/exec/worker base core/job exec/proto exec/child exec/spawner | security/pam_appl.h
+src/exec/worker base core/job exec/proto exec/child | security/pam_appl.h
 src/exec/spawner base core/job exec/proto exec/child exec/worker |
 src/net base net/unpack | systemd/sd-event.h curl/curl.h
 src/net/unpack base net | archive.h archive_entry.h seccomp.h

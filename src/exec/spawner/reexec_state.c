@@ -102,18 +102,18 @@ static const struct reexec_state_field end_fields[] = {
 };
 
 static const struct reexec_state_field orphan_fields[] = {
-	NUMBER(reexec_state_orphan, pid, 1, INT32_MAX),
-	NUMBER(reexec_state_orphan, run, ANY),
-	NUMBER(reexec_state_orphan, fence, COUNT),
-	NUMBER(reexec_state_orphan, looks, 0, INT32_MAX),
+	NUMBER(orphan, pid, 1, INT32_MAX),
+	NUMBER(orphan, run, ANY),
+	NUMBER(orphan, fence, COUNT),
+	NUMBER(orphan, looks, 0, INT32_MAX),
 };
 
 const struct reexec_state_table reexec_state_tables[REEXEC_STATE_KIND_MAX] = {
 	[REEXEC_STATE_HEAD] = TABLE("head", head_fields, sizeof(((struct reexec_state_head *)0)->id) - 1),
 	[REEXEC_STATE_CONN] = TABLE("connection", conn_fields, FRAME_NODE_MAX - 1),
 	[REEXEC_STATE_WORKER] = TABLE("worker", worker_fields, 4096),
-	[REEXEC_STATE_ENDED] = TABLE("told", end_fields, sizeof(struct frame)),
-	[REEXEC_STATE_ORPHAN] = TABLE("adopted", orphan_fields, 0),
+	[REEXEC_STATE_ENDED] = TABLE("ended", end_fields, sizeof(struct frame)),
+	[REEXEC_STATE_ORPHAN] = TABLE("orphan", orphan_fields, 0),
 	[REEXEC_STATE_LAST] = {"end", NULL, 0, 0},
 };
 
@@ -201,7 +201,7 @@ int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs,
 {
 	const uint32_t opening[2] = {REEXEC_STATE_MAGIC, REEXEC_STATE_VERSION};
 	struct state_writer s = {.fds = ret};
-	const struct orphan *a;
+	const struct orphan *o;
 	int fd;
 
 	buf_add(&s.b, opening, sizeof(opening));
@@ -210,8 +210,8 @@ int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs,
 	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
 		conn_put(&s, cs->unauthenticated[i], false);
 	workers_each(ws, worker_put, &s);
-	for (size_t i = 0; (a = map_next(&ws->orphans, &i));)
-		record_put(&s, REEXEC_STATE_ORPHAN, &(struct reexec_state_orphan){a->pid, a->run, a->fence, a->looks}, NULL, 0);
+	for (size_t i = 0; (o = map_next(&ws->orphans, &i));)
+		record_put(&s, REEXEC_STATE_ORPHAN, o, NULL, 0);
 	record_put(&s, REEXEC_STATE_LAST, NULL, NULL, 0);
 	fd = s.b.len > REEXEC_STATE_MAX ? -E2BIG : io_memfd_sealed("jobsched-state", s.b.data, s.b.len);
 	buf_done(&s.b);

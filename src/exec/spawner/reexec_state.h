@@ -45,7 +45,9 @@ int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs,
 void reexec_state_fds_done(struct reexec_state_fds *f);
 void reexec_state_fds_inherit(const struct reexec_state_fds *f, bool on); /* clears or sets FD_CLOEXEC */
 
-/* Reads and validates the state. Closes all other descriptors and sets FD_CLOEXEC on those that the state names. */
+/* Validates the state and sets FD_CLOEXEC on the descriptors that it names. */
+bool reexec_state_parse(char *data /* moved */, size_t len, struct reexec_state **ret, struct err *e);
+/* Reads a memfd, parses it, and closes all descriptors that the state does not name. */
 bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e);
 const struct reexec_state_head *reexec_state_head(const struct reexec_state *s);
 bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws, struct err *e);
@@ -78,8 +80,4 @@ struct reexec_state_conn { /* text: name of the node */
 struct reexec_state_end { /* text: the ended frame */
 	int asked;
 	uint32_t reports;
-};
-struct reexec_state_orphan {
-	int64_t pid, run, fence;
-	int looks;
 };

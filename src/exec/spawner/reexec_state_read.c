@@ -33,8 +33,8 @@ struct state_reader {
 		struct reexec_state_head head;
 		struct reexec_state_conn conn;
 		struct worker worker;
-		struct reexec_state_end told;
-		struct reexec_state_orphan adopted;
+		struct reexec_state_end ended;
+		struct orphan orphan;
 	};
 };
 
@@ -177,7 +177,7 @@ static bool end_record_check(const struct state_reader *r, struct frame *f, stru
 	memcpy(f, r->text, r->text_len);
 	if (!frame_check(f, r->text_len, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, e))
 		return false;
-	return f->type == FRAME_ENDED || err_set(e, ERR_INVALID, "state 'told': a frame of another type");
+	return f->type == FRAME_ENDED || err_set(e, ERR_INVALID, "state 'ended': a frame of another type");
 }
 
 static bool record_check(struct reexec_state *s, struct state_reader *r, size_t nth, struct err *e)
@@ -203,25 +203,6 @@ static bool record_check(struct reexec_state *s, struct state_reader *r, size_t 
 
 /* ---- open, apply ---- */
 
-static bool state_file_read(struct reexec_state *s, int fd, struct err *e)
-{
-	size_t got = 0;
-
-	if (!payload_sealed(fd, REEXEC_STATE_MAX, &s->len, e))
-		return false;
-	s->data = xcalloc(1, s->len + 1);
-	while (got < s->len) {
-		ssize_t n = pread(fd, s->data + got, s->len - got, (off_t)got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_set(e, ERR_INVALID, "could not read the state");
-		got += (size_t)n;
-	}
-	return true;
-}
-
 static bool records_check(struct reexec_state *s, struct err *e)
 {
 	struct state_reader r;
@@ -234,16 +215,40 @@ static bool records_check(struct reexec_state *s, struct err *e)
 	return r.at == r.len || err_set(e, ERR_INVALID, "the state has bytes after its last record");
 }
 
-bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e)
+bool reexec_state_parse(char *data, size_t len, struct reexec_state **ret, struct err *e)
 {
 	struct reexec_state *s = xcalloc(1, sizeof(*s));
 
-	if (!state_file_read(s, fd, e) || !records_check(s, e)) {
+	s->data = data;
+	s->len = len;
+	if (!records_check(s, e)) {
 		reexec_state_free(s);
 		return false;
 	}
-	unnamed_fds_close(s);
 	*ret = s;
+	return true;
+}
+
+bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e)
+{
+	AUTO_TEXT data = NULL;
+	size_t len, got = 0;
+
+	if (!payload_sealed(fd, REEXEC_STATE_MAX, &len, e))
+		return false;
+	data = xcalloc(1, len + 1);
+	while (got < len) {
+		ssize_t n = pread(fd, data + got, len - got, (off_t)got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_set(e, ERR_INVALID, "could not read the state");
+		got += (size_t)n;
+	}
+	if (!reexec_state_parse(STEAL(data), len, ret, e))
+		return false;
+	unnamed_fds_close(*ret);
 	return true;
 }
 
@@ -275,10 +280,10 @@ static bool record_apply(const struct state_reader *r, struct conns *cs, struct 
 		if (!end_record_check(r, &f, e))
 			return false;
 		workers_add_ended(ws, &f.ended);
-		workers_report_restore(ws, f.ended.run, f.ended.fence, r->told.asked, r->told.reports);
+		workers_report_restore(ws, f.ended.run, f.ended.fence, r->ended.asked, r->ended.reports);
 		return true;
 	case REEXEC_STATE_ORPHAN:
-		orphans_add(ws, &r->adopted);
+		orphans_add(ws, &r->orphan);
 		return true;
 	default:
 		return true;

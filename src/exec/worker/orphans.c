@@ -4,7 +4,6 @@
 #include "base/auto.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "exec/spawner/reexec_state.h"
 #include "exec/worker/procfs.h"
 #include "exec/worker/worker.h"
 #include "exec/worker/workers.h"
@@ -48,18 +47,18 @@ static void orphan_identify(struct workers *ws, pid_t pid, struct orphan *a)
 	}
 }
 
-void orphans_add(struct workers *ws, const struct reexec_state_orphan *from)
+void orphans_add(struct workers *ws, const struct orphan *o)
 {
 	struct orphan *a = xcalloc(1, sizeof(*a));
 
-	*a = (struct orphan){(pid_t)from->pid, from->run, from->fence, from->looks};
+	*a = *o;
 	free(map_take(&ws->orphans, a->pid));
 	map_put(&ws->orphans, a->pid, a);
 }
 
 void orphans_add_helper(struct workers *ws, pid_t pid)
 {
-	orphans_add(ws, &(struct reexec_state_orphan){.pid = pid, .looks = HELPER_TRIES});
+	orphans_add(ws, &(struct orphan){.pid = pid, .looks = HELPER_TRIES});
 }
 
 /* The process is an unreaped child, so its pid is not reused. True: it cannot be identified yet; try again later. */

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct reexec_state_orphan;
 struct workers;
 
 struct orphan {
@@ -14,6 +13,6 @@ struct orphan {
 	int looks;          /* tries to identify it */
 };
 
-void orphans_add(struct workers *ws, const struct reexec_state_orphan *from);
+void orphans_add(struct workers *ws, const struct orphan *o /* copied */);
 void orphans_add_helper(struct workers *ws, pid_t pid); /* a helper of the spawner: reaped, but never killed */
 void orphans_scan(struct workers *ws, usec_t now); /* reaps children and kills those that ended workers left behind */

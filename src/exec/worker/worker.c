@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "core/job/start_failure.h"
 #include "exec/proto/frame.h"
-#include "exec/spawner/reexec_state.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/setuid_hint.h"
@@ -156,7 +155,7 @@ static void worker_abandon(struct worker *w)
 	w->exit_code = -1;
 	w->term_signal = SIGKILL;
 	w->used = (struct cgroup_usage){.io_read = -1, .io_written = -1};
-	orphans_add(w->all, &(struct reexec_state_orphan){.pid = w->pid, .run = w->run, .fence = w->fence});
+	orphans_add(w->all, &(struct orphan){.pid = w->pid, .run = w->run, .fence = w->fence});
 	main_process_ended(w);
 	w->died -= LEFT_TIMEOUT; /* no further wait for processes that are left */
 }

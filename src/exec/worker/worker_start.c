@@ -13,7 +13,6 @@
 #include "exec/child/sandbox.h"
 #include "exec/child/user.h"
 #include "exec/proto/frame.h"
-#include "exec/spawner/reexec_state.h"
 #include "exec/worker/environment.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/pam_session.h"
@@ -89,7 +88,7 @@ void worker_start_done(struct worker *w, const struct child *c)
 	free(map_take(&w->all->orphans, w->pid)); /* a scan may have found it first */
 	map_put(&w->all->by_pid, w->pid, w);
 	if (c->pidns_init) /* a scan cannot identify it before it has called exec() */
-		orphans_add(w->all, &(struct reexec_state_orphan){.pid = c->pidns_init, .run = w->run, .fence = w->fence});
+		orphans_add(w->all, &(struct orphan){.pid = c->pidns_init, .run = w->run, .fence = w->fence});
 	w->reports |= REPORT_STARTED;
 	worker_watch(w);
 	if (w->timeout && w->phase == WORKER_RUNNING)
