@@ -39,6 +39,7 @@ PAGES = (
     ("jobsched-command.7", True, True, 8),
     ("jobsched-net.8", True, True, 2),
     ("jobsched-sandbox.7", True, True, 5),
+    ("jobsched-spawner.8", False, True, 5),
     ("jobsched-time.7", False, False, 15),
     ("jobschedd.8", False, True, 3),
     ("jobschedd.conf.5", False, True, 2),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Identity of jobs: user, groups, environment, directory; starts that the root spawner refuses on its own.
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -206,6 +207,20 @@ def an_insecure_or_invalid_configuration_stops_the_spawner():
         refused("nonsense\n", "not KEY = VALUE")
         refused("engine-user = nosuch\n", "no user 'nosuch'")
         os.chmod(s.conf_dir, 0o755)
+
+
+@case
+def the_examples_of_spawner_conf_are_valid():
+    with System() as s:
+        with open(os.path.join(os.environ.get("top_srcdir", "."), "man/spawner.conf.5"), encoding="utf-8") as f:
+            blocks = re.findall(r"^\.Bd -literal[^\n]*\n(.*?)^\.Ed$", f.read(), re.S | re.M)
+        blocks = [b for b in blocks if " = " in b]
+        assert len(blocks) >= 2, blocks
+        for text in (*blocks, "".join(blocks)):
+            s.write_spawner_conf(text)
+            checked = subprocess.run([*s.spawner_command(), "--can-read-state", "1"], env=s.env, capture_output=True, text=True,
+                                     timeout=20)
+            assert checked.returncode == 0, (text, checked.stderr)
 
 
 def start_with_slow_nss(s):
