@@ -21,7 +21,8 @@
 struct options {
 	bool user_mode, print_config, takeover, from_now;
 	const char *restore;
-	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *instance, *node_name, *log_level;
+	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *instance, *node_name,
+		*log_level;
 };
 
 /* A text is stored at the offset; a flag is set to true. */
@@ -30,19 +31,27 @@ static const struct {
 	size_t offset;
 	const char *help;
 } table[] = {
-	{"user", NULL, offsetof(struct options, user_mode), "run for the calling user, with files in the home directory"},
+	{"user", NULL, offsetof(struct options, user_mode),
+		"run for the calling user, with files in the home directory"},
 	{"config", "FILE", offsetof(struct options, config), "read this configuration"},
 	{"store", "WHERE", offsetof(struct options, store), "SQLite file or postgresql://…"},
-	{"state-dir", "DIR", offsetof(struct options, state_dir), "directory of the store and the output"},
-	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "directory of sockets and locks"},
-	{"output-dir", "DIR", offsetof(struct options, output_dir), "directory where the spawner writes the output of jobs"},
-	{"instance", "NAME", offsetof(struct options, instance), "name of one of several daemons on this host that share the store"},
+	{"state-dir", "DIR", offsetof(struct options, state_dir),
+		"directory of the store and the output"},
+	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir),
+		"directory of sockets and locks"},
+	{"output-dir", "DIR", offsetof(struct options, output_dir),
+		"directory where the spawner writes the output of jobs"},
+	{"instance", "NAME", offsetof(struct options, instance),
+		"name of one of several daemons on this host that share the store"},
 	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
-	{"log-level", "LEVEL", offsetof(struct options, log_level), "error, warning, info or debug"},
+	{"log-level", "LEVEL", offsetof(struct options, log_level),
+		"error, warning, info or debug"},
 	{"takeover", NULL, offsetof(struct options, takeover),
 		"accept a store that was moved from another machine"},
-	{"restore", "FILE", offsetof(struct options, restore), "replace the store by this backup, and exit"},
-	{"from-now", NULL, offsetof(struct options, from_now), "with --restore: skip slots missed so far"},
+	{"restore", "FILE", offsetof(struct options, restore),
+		"replace the store by this backup, and exit"},
+	{"from-now", NULL, offsetof(struct options, from_now),
+		"with --restore: skip slots missed so far"},
 	{"print-config", NULL, offsetof(struct options, print_config),
 		"show the configuration in effect, and exit"},
 	{"help", NULL, 0, "show this help"},
@@ -53,7 +62,8 @@ static const struct {
 
 static void jobschedd_help_print(FILE *out)
 {
-	fputs("usage: jobschedd [OPTIONS]\n\nRuns jobs when they are due. See jobschedd(8).\n\n", out);
+	fputs("usage: jobschedd [OPTIONS]\n\nRuns jobs when they are due. See jobschedd(8).\n\n",
+		out);
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
 		char name[48];
 
@@ -80,7 +90,8 @@ static int jobschedd_options_parse(int argc, char **argv, struct options *o)
 	int c, i = 0;
 
 	for (size_t k = 0; k < ELEMENTS(table); k++)
-		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
+		longs[k] = (struct option){
+			table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
 	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
 		if (i == OPTION_HELP) {
 			jobschedd_help_print(stdout);
@@ -119,15 +130,21 @@ static bool read_config(struct config *c, void *arg, struct err *e)
 
 static bool find_paths(const struct options *o, struct paths *ret, struct err *e)
 {
-	return paths_find(&(struct paths_options){.user_mode = o->user_mode, .instance = o->instance, .state_dir = o->state_dir,
-			.runtime_dir = o->runtime_dir, .output_dir = o->output_dir}, ret, e) &&
+	return paths_find(&(struct paths_options){.user_mode = o->user_mode,
+				  .instance = o->instance,
+				  .state_dir = o->state_dir,
+				  .runtime_dir = o->runtime_dir,
+				  .output_dir = o->output_dir},
+		       ret, e) &&
 	       (!o->user_mode || program_paths_prepare(ret, e));
 }
 
 int main(int argc, char **argv)
 {
 	struct options o = {};
-	int status = argc == 2 && strcmp(argv[1], GUARD_OPTION) == 0 ? lock_guard_main() : jobschedd_options_parse(argc, argv, &o);
+	int status = argc == 2 && strcmp(argv[1], GUARD_OPTION) == 0
+			     ? lock_guard_main()
+			     : jobschedd_options_parse(argc, argv, &o);
 	AUTO_DONE(paths) paths = {};
 	AUTO_DONE(config) config = {};
 	struct config_source source = {&o, NULL};
@@ -156,8 +173,13 @@ int main(int argc, char **argv)
 	}
 	log_set_level((enum log_level)config.log_level);
 	if (o.restore)
-		return restore_run(&(struct restore_command){.clock = &clock_system, .backup = o.restore, .from_now = o.from_now, .instance = o.instance}, &paths, &config);
-	own_name = o.instance ? xprintf("%s-%s", host.nodename, o.instance) : xstrdup(host.nodename);
+		return restore_run(&(struct restore_command){.clock = &clock_system,
+					   .backup = o.restore,
+					   .from_now = o.from_now,
+					   .instance = o.instance},
+			&paths, &config);
+	own_name =
+		o.instance ? xprintf("%s-%s", host.nodename, o.instance) : xstrdup(host.nodename);
 	if (config.node_name)
 		log_set_node(config.node_name);
 	return engine_run(&(struct engine_options){

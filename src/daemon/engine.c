@@ -71,7 +71,8 @@ static void close_if_quiet(struct engine *g)
 	struct dispatcher_counts counts;
 
 	dispatcher_counts(g->dispatcher, &counts);
-	if (g->stopping && !g->closing && (counts.in_flight == 0 || !counts.spawner_up || !engine_has_peers(g)))
+	if (g->stopping && !g->closing &&
+		(counts.in_flight == 0 || !counts.spawner_up || !engine_has_peers(g)))
 		submit_node_close(g);
 }
 
@@ -95,7 +96,8 @@ static usec_t earlier_of(usec_t a, usec_t b)
 
 static usec_t claim_pump(struct engine *g)
 {
-	usec_t wait = concurrency_pump(g->concurrency), claim = dispatcher_pump(g->dispatcher), look = USEC_NEVER;
+	usec_t wait = concurrency_pump(g->concurrency), claim = dispatcher_pump(g->dispatcher),
+	       look = USEC_NEVER;
 
 	if (wait != USEC_NEVER)
 		look = clock_now(&g->clock) + wait;
@@ -112,7 +114,9 @@ static void set_alarm(struct engine *g, usec_t at)
 static void engine_pump(struct engine *g)
 {
 	bool trusted = cluster_trusted(g->cluster);
-	struct clock_guard_verdict verdict = trusted ? clock_guard_pump(g->clock_guard) : (struct clock_guard_verdict){.again = USEC_NEVER};
+	struct clock_guard_verdict verdict =
+		trusted ? clock_guard_pump(g->clock_guard)
+			: (struct clock_guard_verdict){.again = USEC_NEVER};
 	usec_t at = verdict.claim ? pause_timer_pump(g->pause_timer) : USEC_NEVER;
 	usec_t notice = notifier_pump(g->notifier);
 
@@ -169,7 +173,8 @@ void engine_on_fatal(const struct err *e, void *arg)
 	const struct engine *g = arg;
 
 	if (e->kind == ERR_REFUSED)
-		log_error("%s; if the store was restored on purpose, remove '%s'", e->msg, g->term_file);
+		log_error("%s; if the store was restored on purpose, remove '%s'", e->msg,
+			g->term_file);
 	else
 		log_error("the store must not be written to any more, exiting: %s", e->msg);
 	exit_loop(arg, e->kind == ERR_REFUSED ? EXIT_CONFIG : EXIT_TRY_AGAIN);
@@ -225,8 +230,10 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	if (g->server)
 		server_stop(g->server);
 	close_if_quiet(g);
-	sd_event_add_time_relative(g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)LAST_ENDS, 1, on_last_ends, g);
-	sd_event_add_time_relative(g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)STOP_LIMIT, 1, on_stop_limit, g);
+	sd_event_add_time_relative(
+		g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)LAST_ENDS, 1, on_last_ends, g);
+	sd_event_add_time_relative(
+		g->ev, NULL, CLOCK_MONOTONIC, (uint64_t)STOP_LIMIT, 1, on_stop_limit, g);
 	return 0;
 }
 
@@ -258,7 +265,8 @@ bool engine_watch_signals(struct engine *g, struct err *e)
 	static const struct {
 		int number;
 		sd_event_signal_handler_t fn;
-	} signals[] = {{SIGTERM, on_stop_signal}, {SIGINT, on_stop_signal}, {SIGHUP, on_reload_signal}};
+	} signals[] = {
+		{SIGTERM, on_stop_signal}, {SIGINT, on_stop_signal}, {SIGHUP, on_reload_signal}};
 	sigset_t set;
 
 	sigemptyset(&set);

@@ -42,7 +42,8 @@ void engine_bound_results(struct engine *g)
 {
 	const struct config *c = g->o.config;
 
-	store_thread_bound_results(g->store, c->answers_per_uid, g->o.user_mode ? 0 : c->answers_total);
+	store_thread_bound_results(
+		g->store, c->answers_per_uid, g->o.user_mode ? 0 : c->answers_total);
 }
 
 struct concurrency_rules engine_concurrency_rules(const struct engine *g)
@@ -51,7 +52,8 @@ struct concurrency_rules engine_concurrency_rules(const struct engine *g)
 	int64_t share = g->o.user_mode ? 0 : -OWNER_PERCENT;
 
 	return (struct concurrency_rules){.max_running = c->max_running,
-		.owner_max_running = c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
+		.owner_max_running =
+			c->owner_max_running == CONFIG_SHARE_AUTO ? share : c->owner_max_running};
 }
 
 struct retention_limits engine_retention_limits(const struct engine *g)
@@ -59,7 +61,9 @@ struct retention_limits engine_retention_limits(const struct engine *g)
 	const struct config *c = g->o.config;
 
 	return (struct retention_limits){
-		.keep = {.age = c->keep_days * USEC_DAY, .runs = c->keep_runs, .dead_age = c->keep_dead_days * USEC_DAY},
+		.keep = {.age = c->keep_days * USEC_DAY,
+			.runs = c->keep_runs,
+			.dead_age = c->keep_dead_days * USEC_DAY},
 		.store_budget = c->store_budget,
 		.owner_store_limit = g->o.user_mode ? 0 : c->owner_store_limit,
 		.output_budget = c->output_budget,
@@ -75,7 +79,8 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 
 	config_reload(g->o.config, fresh, &need_restart);
 	for (size_t i = 0; i < need_restart.n; i++)
-		log_warning("the new value of '%s' takes effect after a restart", need_restart.v[i]);
+		log_warning(
+			"the new value of '%s' takes effect after a restart", need_restart.v[i]);
 	log_set_level((enum log_level)g->o.config->log_level);
 	planner_invalidate(g->planner); /* tzdata may have been updated */
 	zone_caches_forget(g->zones, g->store);
@@ -83,7 +88,8 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 	rules = engine_concurrency_rules(g);
 	concurrency_set_rules(g->concurrency, &rules);
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
-	artifact_requests_set_limits(g->artifacts, g->o.config->artifact_limit, g->o.config->artifact_timeout * USEC_SEC);
+	artifact_requests_set_limits(g->artifacts, g->o.config->artifact_limit,
+		g->o.config->artifact_timeout * USEC_SEC);
 	net_client_set_budget(g->net, g->o.config->artifact_budget);
 	keep = engine_retention_limits(g);
 	if (g->retention)

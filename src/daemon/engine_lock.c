@@ -40,9 +40,15 @@ bool engine_lock_store(struct engine *g, struct err *e)
 	if (!file_system_check(g->store_where, &verdict, &type, e))
 		return false;
 	if (verdict == FILE_SYSTEM_UNKNOWN)
-		log_warning("store '%s' is on '%s', which may be shared with other machines: only this machine may use the file", g->store_where, type);
-	return file_lock_take(&(struct file_lock_options){.where = g->store_where, .instance = g->o.instance,
-		.node_name = g->o.config->node_name, .node = g->o.node_name, .socket = socket}, &g->file_lock, e);
+		log_warning(
+			"store '%s' is on '%s', which may be shared with other machines: only this machine may use the file",
+			g->store_where, type);
+	return file_lock_take(&(struct file_lock_options){.where = g->store_where,
+				      .instance = g->o.instance,
+				      .node_name = g->o.config->node_name,
+				      .node = g->o.node_name,
+				      .socket = socket},
+		&g->file_lock, e);
 }
 
 static char *published_line(const struct engine *g)
@@ -60,8 +66,9 @@ static void on_missing(void *arg)
 {
 	const struct engine *g = arg;
 
-	log_error("this process has lost its locks on the store '%s': it has closed a descriptor of the file; exiting at once, "
-		  "because nothing may be written without the locks; the service manager restarts it, or type 'jobschedd%s'",
+	log_error(
+		"this process has lost its locks on the store '%s': it has closed a descriptor of the file; exiting at once, "
+		"because nothing may be written without the locks; the service manager restarts it, or type 'jobschedd%s'",
 		g->store_where, g->o.user_mode ? " --user" : "");
 	_exit(EXIT_TRY_AGAIN);
 }
@@ -74,11 +81,15 @@ bool engine_publish_socket(struct engine *g, struct err *e)
 	if (g->file_lock && !file_lock_take_inode(g->file_lock, e))
 		return false;
 	if (g->file_lock)
-		g->guard = lock_guard_process_new(g->ev, &(struct lock_guard_process_options){.where = g->store_where, .shared = file_lock_fd(g->file_lock),
-			.on_missing = on_missing, .arg = g});
+		g->guard = lock_guard_process_new(
+			g->ev, &(struct lock_guard_process_options){.where = g->store_where,
+				       .shared = file_lock_fd(g->file_lock),
+				       .on_missing = on_missing,
+				       .arg = g});
 	r = io_write_file(g->o.paths->socket_file, line, strlen(line), 0600);
 	if (r < 0)
-		log_warning("could not write '%s', so clients with another XDG_RUNTIME_DIR cannot find this daemon: %s",
+		log_warning(
+			"could not write '%s', so clients with another XDG_RUNTIME_DIR cannot find this daemon: %s",
 			g->o.paths->socket_file, strerror(-r));
 	return true;
 }

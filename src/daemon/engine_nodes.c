@@ -94,8 +94,14 @@ static void on_news(void *arg)
 
 bool engine_start_relays(struct engine *g, struct err *e)
 {
-	return output_relays_new(g->ev, &(struct output_relays_options){.store = g->store, .node_id = g->node_id, .output_dir = g->output_dir,
-		.has_peers = engine_has_peers, .look = on_news, .arg = g}, &g->relays, e);
+	return output_relays_new(g->ev,
+		&(struct output_relays_options){.store = g->store,
+			.node_id = g->node_id,
+			.output_dir = g->output_dir,
+			.has_peers = engine_has_peers,
+			.look = on_news,
+			.arg = g},
+		&g->relays, e);
 }
 
 static void on_store_changed(void *arg)
@@ -132,7 +138,8 @@ static void on_peers(void *arg)
 	struct engine *g = arg;
 	struct err e = {};
 
-	if (!g->store_watcher && !store_watcher_new(g->ev, &g->clock, g->store_where, g->node_id, on_news, g, &g->store_watcher, &e))
+	if (!g->store_watcher && !store_watcher_new(g->ev, &g->clock, g->store_where, g->node_id,
+					 on_news, g, &g->store_watcher, &e))
 		log_warning("changes by other nodes are noticed late: %s", e.msg);
 }
 
@@ -155,28 +162,57 @@ static bool watch_store(struct engine *g, struct err *e)
 {
 	usec_t lease = g->o.config->lease * USEC_SEC;
 
-	return store_outage_new(g->ev, &(struct store_outage_options){.threads = {g->store, g->leases}, .clock = g->o.clock, .where = g->store_where,
-		.hold_max = lease + lease / HOLD_MARGIN, .on_away = on_away, .arg = g}, &g->store_outage, e);
+	return store_outage_new(g->ev,
+		&(struct store_outage_options){.threads = {g->store, g->leases},
+			.clock = g->o.clock,
+			.where = g->store_where,
+			.hold_max = lease + lease / HOLD_MARGIN,
+			.on_away = on_away,
+			.arg = g},
+		&g->store_outage, e);
 }
 
 bool engine_join(struct engine *g, struct err *e)
 {
 	bool server = config_store_is_server(g->store_where);
 
-	if (server && !store_thread_start(g->ev, &(struct store_thread_options){.where = g->store_where, .clock = &g->clock,
-			.writer_only = true, .lease = g->o.config->lease * USEC_SEC, .on_fatal = engine_on_fatal, .on_busy = engine_on_busy, .arg = g}, &g->leases, e))
+	if (server && !store_thread_start(g->ev,
+			      &(struct store_thread_options){.where = g->store_where,
+				      .clock = &g->clock,
+				      .writer_only = true,
+				      .lease = g->o.config->lease * USEC_SEC,
+				      .on_fatal = engine_on_fatal,
+				      .on_busy = engine_on_busy,
+				      .arg = g},
+			      &g->leases, e))
 		return false;
 	g->term_file = server ? xprintf("%s/term", g->o.paths->state_dir) : NULL;
 	if (server)
-		store_thread_expect_term(g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
+		store_thread_expect_term(
+			g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
 	if (!watch_store(g, e))
 		return false;
-	if (!server && !peer_wakeup_new(g->ev, g->store_where, on_peer_wakeup, g, &g->peer_wakeup, e))
+	if (!server &&
+		!peer_wakeup_new(g->ev, g->store_where, on_peer_wakeup, g, &g->peer_wakeup, e))
 		return false;
-	return cluster_new(g->ev, &(struct cluster_options){.store = g->store, .leases = server ? g->leases : g->store,
-		.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
-		.node_id = g->node_id, .node_name = g->o.node_name, .ttl = g->o.config->lease * USEC_SEC,
-		.run_ttl = config_run_lease(g->o.config) * USEC_SEC,
-		.barred = !g->o.config->may_lead, .term_file = g->term_file, .on_change = engine_on_change, .on_lost = on_lost, .on_to_end = on_to_end, .on_looked = on_store_changed,
-		.on_given_up = on_given_up, .on_peers = on_peers, .on_deadline = on_lease_deadline, .on_exit = engine_on_exit, .arg = g}, &g->cluster, e);
+	return cluster_new(g->ev,
+		&(struct cluster_options){.store = g->store,
+			.leases = server ? g->leases : g->store,
+			.alone_ttl = server ? 0 : ALONE_LEASES * g->o.config->lease * USEC_SEC,
+			.node_id = g->node_id,
+			.node_name = g->o.node_name,
+			.ttl = g->o.config->lease * USEC_SEC,
+			.run_ttl = config_run_lease(g->o.config) * USEC_SEC,
+			.barred = !g->o.config->may_lead,
+			.term_file = g->term_file,
+			.on_change = engine_on_change,
+			.on_lost = on_lost,
+			.on_to_end = on_to_end,
+			.on_looked = on_store_changed,
+			.on_given_up = on_given_up,
+			.on_peers = on_peers,
+			.on_deadline = on_lease_deadline,
+			.on_exit = engine_on_exit,
+			.arg = g},
+		&g->cluster, e);
 }

@@ -16,7 +16,9 @@ char *engine_machine(const struct config *c)
 	AUTO_DONE(buf) id = {};
 
 	if (io_read_file(path, &id, 256) < 0 || strcspn(id.data ? id.data : "", "\n") == 0) {
-		log_warning("'%s' has no machine ID: a store copied from another machine cannot be detected", path);
+		log_warning(
+			"'%s' has no machine ID: a store copied from another machine cannot be detected",
+			path);
 		return NULL;
 	}
 	return xstrndup(id.data, strcspn(id.data, "\n"));
@@ -27,7 +29,9 @@ char *engine_boot_id(void)
 {
 	AUTO_DONE(buf) id = {};
 
-	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0 ? NULL : xstrndup(id.data, strcspn(id.data, "\n"));
+	return io_read_file("/proc/sys/kernel/random/boot_id", &id, 64) < 0
+		       ? NULL
+		       : xstrndup(id.data, strcspn(id.data, "\n"));
 }
 
 /* Converts zone=a,gpu=yes into lines, so that SQL can search for a whole label. */

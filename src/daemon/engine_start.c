@@ -48,7 +48,8 @@ void engine_serve(struct engine *g)
 		.store = g->store,
 		.audit = g->audit,
 		.allow = g->allow,
-		.admin_group = g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
+		.admin_group =
+			g->o.config->admin_group ? g->o.config->admin_group : ADMIN_GROUP_DEFAULT,
 		.cluster = g->cluster,
 		.store_outage = g->store_outage,
 		.dispatcher = g->dispatcher,
@@ -73,7 +74,8 @@ void engine_serve(struct engine *g)
 
 	if (g->stopping)
 		return;
-	if (!server_start(g->ev, listener_take_fd(g->listener), &context, &limits, &g->server, &e)) {
+	if (!server_start(
+		    g->ev, listener_take_fd(g->listener), &context, &limits, &g->server, &e)) {
 		log_error("%s", e.msg);
 		engine_on_exit(1, g);
 		return;
@@ -102,9 +104,17 @@ static void on_ready(void *arg)
 
 static bool start_notifier(struct engine *g, struct err *e)
 {
-	return notifier_new(g->ev, &(struct notifier_options){.clock = &g->clock, .store = g->store, .net = g->net,
-		.config = g->o.config, .node_id = g->node_id, .node_name = g->o.node_name, .shared = !g->o.user_mode, .output_dir = -1,
-		.spawner = g->spawner}, &g->notifier, e);
+	return notifier_new(g->ev,
+		&(struct notifier_options){.clock = &g->clock,
+			.store = g->store,
+			.net = g->net,
+			.config = g->o.config,
+			.node_id = g->node_id,
+			.node_name = g->o.node_name,
+			.shared = !g->o.user_mode,
+			.output_dir = -1,
+			.spawner = g->spawner},
+		&g->notifier, e);
 }
 
 /* ---- jobsched-net ---- */
@@ -119,9 +129,17 @@ static bool start_net(struct engine *g, struct err *e)
 	const struct paths *p = g->o.paths;
 
 	g->net_program = g->o.user_mode ? program_paths_net() : NULL;
-	return net_client_new(g->ev, &(struct net_client_options){.clock = &g->clock, .node = g->node_id, .socket = p->net_socket,
-		.program = g->net_program, .runtime_dir = p->net_dir, .state_dir = p->net_state,
-		.budget = g->o.config->artifact_budget, .synced = on_net_synced, .arg = g}, &g->net, e);
+	return net_client_new(g->ev,
+		&(struct net_client_options){.clock = &g->clock,
+			.node = g->node_id,
+			.socket = p->net_socket,
+			.program = g->net_program,
+			.runtime_dir = p->net_dir,
+			.state_dir = p->net_state,
+			.budget = g->o.config->artifact_budget,
+			.synced = on_net_synced,
+			.arg = g},
+		&g->net, e);
 }
 
 /* ---- artifacts ---- */
@@ -148,9 +166,14 @@ static void start_artifacts(struct engine *g)
 {
 	const struct config *c = g->o.config;
 
-	g->artifacts = artifact_requests_new(&(struct artifact_requests_options){.clock = &g->clock, .net = g->net, .limit = c->artifact_limit,
-		.timeout = c->artifact_timeout * USEC_SEC, .on_done = on_artifact, .on_file = on_artifact_file,
-		.on_hold = on_artifact_hold, .arg = g});
+	g->artifacts = artifact_requests_new(&(struct artifact_requests_options){.clock = &g->clock,
+		.net = g->net,
+		.limit = c->artifact_limit,
+		.timeout = c->artifact_timeout * USEC_SEC,
+		.on_done = on_artifact,
+		.on_file = on_artifact_file,
+		.on_hold = on_artifact_hold,
+		.arg = g});
 }
 
 /* ---- output ---- */
@@ -181,7 +204,8 @@ static bool start_retention(struct engine *g, struct err *e)
  */
 static bool lacks_network(const struct engine *g, const struct err *why)
 {
-	return !g->o.user_mode && (strstr(why->msg, "Address family not supported") || strstr(why->msg, "could not translate host name"));
+	return !g->o.user_mode && (strstr(why->msg, "Address family not supported") ||
+					  strstr(why->msg, "could not translate host name"));
 }
 
 /*
@@ -197,10 +221,14 @@ static bool open_store(struct engine *g, const struct store_thread_options *o, s
 		usec_t until = clock_boot(g->o.clock) + STORE_RETRY, now;
 		struct err why = *e;
 
-		if (e->kind != ERR_UNREACHABLE || (!room && !startup_responder_new(g->ev, listener_fd(g->listener), &room, e)))
+		if (e->kind != ERR_UNREACHABLE ||
+			(!room &&
+				!startup_responder_new(g->ev, listener_fd(g->listener), &room, e)))
 			return false;
 		if (lacks_network(g, &why))
-			err_set(&why, why.kind, "%s (the unit may lack network access: see network.conf in jobschedd(8))", e->msg);
+			err_set(&why, why.kind,
+				"%s (the unit may lack network access: see network.conf in jobschedd(8))",
+				e->msg);
 		if (startup_responder_set_reason(room, &why)) {
 			log_error("%s; retrying until the store answers", why.msg);
 			sd_notifyf(0, "READY=1\nSTATUS=%s", why.msg);
@@ -218,9 +246,17 @@ static bool make_spawner_link(struct engine *g, struct err *e)
 {
 	const struct paths *p = g->o.paths;
 
-	return spawner_link_new(g->ev, &(struct spawner_link_options){.node_id = g->node_id, .socket = p->spawner_socket,
-		.program = g->spawner_program, .runtime_dir = p->runtime_dir, .output_dir = p->output_dir,
-		.offset = engine_offset, .on_change = engine_on_change, .on_exit = engine_on_exit, .arg = g}, &g->spawner, e);
+	return spawner_link_new(g->ev,
+		&(struct spawner_link_options){.node_id = g->node_id,
+			.socket = p->spawner_socket,
+			.program = g->spawner_program,
+			.runtime_dir = p->runtime_dir,
+			.output_dir = p->output_dir,
+			.offset = engine_offset,
+			.on_change = engine_on_change,
+			.on_exit = engine_on_exit,
+			.arg = g},
+		&g->spawner, e);
 }
 
 static bool make_dispatcher(struct engine *g, struct err *e)
@@ -266,19 +302,30 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 static bool start_store(struct engine *g, struct err *e)
 {
 	const struct paths *p = g->o.paths;
-	const struct store_thread_options o = {.where = g->store_where, .clock = &g->clock, .machine = g->machine,
-		.takeover = g->o.takeover, .no_checkpoint = true, .on_wake = engine_on_wake, .on_fatal = engine_on_fatal,
-		.on_events = engine_on_events, .on_op = engine_on_op, .on_busy = engine_on_busy, .arg = g};
+	const struct store_thread_options o = {.where = g->store_where,
+		.clock = &g->clock,
+		.machine = g->machine,
+		.takeover = g->o.takeover,
+		.no_checkpoint = true,
+		.on_wake = engine_on_wake,
+		.on_fatal = engine_on_fatal,
+		.on_events = engine_on_events,
+		.on_op = engine_on_op,
+		.on_busy = engine_on_busy,
+		.arg = g};
 
 	g->audit = audit_new(g->ev, &g->clock);
 	if (!g->o.user_mode)
-		g->allow = allow_list_new(g->o.config->allow_file ? g->o.config->allow_file : JOBSCHED_SYSCONFDIR "/allow",
-			g->o.config->deny_file ? g->o.config->deny_file : JOBSCHED_SYSCONFDIR "/deny");
+		g->allow = allow_list_new(g->o.config->allow_file ? g->o.config->allow_file
+								  : JOBSCHED_SYSCONFDIR "/allow",
+			g->o.config->deny_file ? g->o.config->deny_file
+					       : JOBSCHED_SYSCONFDIR "/deny");
 	if (!engine_watch_signals(g, e) || !engine_lock_store(g, e) ||
-		!listener_open(p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
+		!listener_open(
+			p->runtime_dir, p->socket, g->o.user_mode ? 0600 : 0666, &g->listener, e) ||
 		!listener_watch(g->listener, g->ev, e) ||
-		!alarm_new(g->ev, engine_on_alarm, g, &g->alarm, e) ||
-		!open_store(g, &o, e) || !engine_publish_socket(g, e))
+		!alarm_new(g->ev, engine_on_alarm, g, &g->alarm, e) || !open_store(g, &o, e) ||
+		!engine_publish_socket(g, e))
 		return false;
 	audit_set_store(g->audit, g->store);
 	engine_bound_results(g);
@@ -293,9 +340,13 @@ bool engine_start(struct engine *g, struct err *e)
 	if (!start_store(g, e) || !engine_join(g, e))
 		return false;
 	g->planner = planner_new(&g->clock, g->store, g->node_id);
-	g->clock_guard = clock_guard_new(&(struct clock_guard_options){.clock = &g->clock, .store = g->store,
+	g->clock_guard = clock_guard_new(&(struct clock_guard_options){.clock = &g->clock,
+		.store = g->store,
 		.schedule_cache = planner_schedule_cache(g->planner),
-		.wait = g->o.config->time_sync_wait * USEC_SEC, .others = engine_has_peers, .on_change = engine_on_change, .arg = g});
+		.wait = g->o.config->time_sync_wait * USEC_SEC,
+		.others = engine_has_peers,
+		.on_change = engine_on_change,
+		.arg = g});
 	g->pause_timer = pause_timer_new(&g->clock, g->store);
 	g->zones = zone_caches_new();
 	g->run_watch_set = run_watch_set_new();
@@ -338,7 +389,8 @@ void engine_end(struct engine *g)
 	store_thread_leave(g->leases); /* both before the first is waited for */
 	store_thread_leave(g->store);
 	store_thread_free(g->leases);
-	store_thread_free(g->store); /* completes queued operations, so before the parts that submitted them are freed */
+	/* completes queued operations, so before the parts that submitted them are freed */
+	store_thread_free(g->store);
 	engine_unlock_store(g);
 	cluster_free(g->cluster);
 	output_relays_free(g->relays);

@@ -48,11 +48,16 @@ static bool open_backup(const char *path, int *ret, struct err *e)
 
 	*ret = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (*ret < 0)
-		return err_set(e, errno == ENOENT ? ERR_NOT_FOUND : errno == EACCES ? ERR_DENIED : ERR_INTERNAL,
+		return err_set(e,
+			errno == ENOENT	  ? ERR_NOT_FOUND
+			: errno == EACCES ? ERR_DENIED
+					  : ERR_INTERNAL,
 			"cannot read the backup '%s': %s", path, strerror(errno));
 	if (stat(wal, &st) == 0 && st.st_size > 0)
-		return err_set(e, ERR_REFUSED, "'%s' is not a complete backup, a part of it is in '%s'; nothing was changed; "
-			"copy both into one file with \"sqlite3 '%s' '.backup FILE'\" and restore that", path, wal, path);
+		return err_set(e, ERR_REFUSED,
+			"'%s' is not a complete backup, a part of it is in '%s'; nothing was changed; "
+			"copy both into one file with \"sqlite3 '%s' '.backup FILE'\" and restore that",
+			path, wal, path);
 	return true;
 }
 
@@ -70,10 +75,12 @@ static bool become_owner(const char *dir, struct err *e)
 		return true;
 	pw = getpwuid(st.st_uid);
 	gid = pw ? pw->pw_gid : st.st_gid;
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+		setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
 		return err_errno(e, errno, "could not become the owner of '%s'", dir);
 	if (setuid(0) == 0 || geteuid() != st.st_uid)
-		return err_set(e, ERR_INTERNAL, "could not give up the privileges of root for '%s'", dir);
+		return err_set(
+			e, ERR_INTERNAL, "could not give up the privileges of root for '%s'", dir);
 	return true;
 }
 
@@ -85,15 +92,24 @@ static bool replace_store(const struct restore_command *c, int backup, const cha
 	AUTO_TEXT type = NULL;
 
 	return file_system_check(where, &verdict, &type, e) &&
-	       file_lock_take(&(struct file_lock_options){.where = where, .instance = c->instance, .node = "", .socket = "", .exclusive = true},
+	       file_lock_take(&(struct file_lock_options){.where = where,
+				      .instance = c->instance,
+				      .node = "",
+				      .socket = "",
+				      .exclusive = true},
 		       &lock, e) &&
-	       restore_store(&(struct restore_options){.backup = c->backup, .backup_fd = backup, .where = where, .from_now = c->from_now,
-				     .now = clock_now(c->clock)}, ret_kept, e);
+	       restore_store(&(struct restore_options){.backup = c->backup,
+				     .backup_fd = backup,
+				     .where = where,
+				     .from_now = c->from_now,
+				     .now = clock_now(c->clock)},
+		       ret_kept, e);
 }
 
 int restore_run(const struct restore_command *c, const struct paths *p, const struct config *config)
 {
-	AUTO_TEXT named = config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", p->state_dir);
+	AUTO_TEXT named =
+		config->store ? xstrdup(config->store) : xprintf("%s/jobs.db", p->state_dir);
 	AUTO_TEXT copy = xstrdup(named);
 	AUTO_TEXT where = NULL;
 	AUTO_TEXT kept = NULL;
@@ -102,7 +118,8 @@ int restore_run(const struct restore_command *c, const struct paths *p, const st
 	bool ok;
 
 	if (config_store_is_server(named))
-		ok = err_set(&e, ERR_INVALID, "this store is in PostgreSQL; restore it with the tools of PostgreSQL");
+		ok = err_set(&e, ERR_INVALID,
+			"this store is in PostgreSQL; restore it with the tools of PostgreSQL");
 	else
 		ok = open_backup(c->backup, &backup, &e) && become_owner(dirname(copy), &e);
 	if (ok) {

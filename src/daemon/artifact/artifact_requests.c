@@ -50,8 +50,12 @@ bool artifact_requests_get(struct artifact_requests *a, const struct artifact_us
 
 	if (payload < 0)
 		return false;
-	net_client_request(a->o.net, &(struct net_request){.id = {NET_KIND_ARTIFACT, u->run, u->fence}, .uid = u->uid,
-		.limit = a->o.limit, .timeout = a->o.timeout}, payload);
+	net_client_request(a->o.net,
+		&(struct net_request){.id = {NET_KIND_ARTIFACT, u->run, u->fence},
+			.uid = u->uid,
+			.limit = a->o.limit,
+			.timeout = a->o.timeout},
+		payload);
 	return true;
 }
 
@@ -87,7 +91,10 @@ struct artifact_requests *artifact_requests_new(const struct artifact_requests_o
 
 	a->o = *o;
 	net_client_kind(o->net, NET_KIND_ARTIFACT,
-		&(struct net_client_kind){.result = on_artifact_result, .need_file = on_need_file, .hold = on_hold, .arg = a});
+		&(struct net_client_kind){.result = on_artifact_result,
+			.need_file = on_need_file,
+			.hold = on_hold,
+			.arg = a});
 	return a;
 }
 

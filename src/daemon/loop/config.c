@@ -24,7 +24,8 @@ const struct config_key config_keys[] = {
 		"error, warning, info or debug"},
 	{"max-running", CONFIG_AUTO, AT(max_running), 1, 10000, 0, true,
 		"runs at the same time on this node; auto: adjusted to the load of the machine"},
-	{"owner-max-running", CONFIG_SHARE, AT(owner_max_running), 1, 10000, CONFIG_SHARE_AUTO, true,
+	{"owner-max-running", CONFIG_SHARE, AT(owner_max_running), 1, 10000, CONFIG_SHARE_AUTO,
+		true,
 		"of these, runs of one owner: a number, a share such as 75%, none, or auto (75% in a system service)"},
 	{"time-sync-wait", CONFIG_NUMBER, AT(time_sync_wait), 0, 3600, 30, true,
 		"seconds to wait after boot until the clock is synchronised"},
@@ -36,7 +37,8 @@ const struct config_key config_keys[] = {
 		"labels of this node, for example zone=a,gpu=yes; jobs can require them; default: none"},
 	{"may-lead", CONFIG_YES, AT(may_lead), 0, 0, 1, false,
 		"yes, or no: this node never leads; at least one node of a store must be able to"},
-	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false, "open API connections of all users"},
+	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false,
+		"open API connections of all users"},
 	{"connections-per-uid", CONFIG_NUMBER, AT(connections_per_uid), 1, 60000, 256, true,
 		"open API connections of one user; also limited to the number that is still free"},
 	{"connections-reserved", CONFIG_NUMBER, AT(connections_reserved), 0, 60000, 64, true,
@@ -45,19 +47,21 @@ const struct config_key config_keys[] = {
 		"bytes of one request body; a job with a large stdin needs more"},
 	{"bulk-body-limit", CONFIG_SIZE, AT(bulk_body_limit), 1024, 1 << 30, 16 << 20, true,
 		"bytes of one bulk submission"},
-	{"bulk-jobs", CONFIG_NUMBER, AT(bulk_jobs), 1, 1000000, 10000, true, "jobs in one bulk submission"},
-	{"bodies-per-uid", CONFIG_SIZE, AT(bodies_per_uid), 1 << 20, INT64_C(1) << 40, 64 << 20, true,
-		"bytes of request bodies of one user in memory at the same time"},
+	{"bulk-jobs", CONFIG_NUMBER, AT(bulk_jobs), 1, 1000000, 10000, true,
+		"jobs in one bulk submission"},
+	{"bodies-per-uid", CONFIG_SIZE, AT(bodies_per_uid), 1 << 20, INT64_C(1) << 40, 64 << 20,
+		true, "bytes of request bodies of one user in memory at the same time"},
 	{"bodies-total", CONFIG_SIZE, AT(bodies_total), 1 << 20, INT64_C(1) << 40, 256 << 20, true,
 		"the same for all users; one user is also limited to what is still free"},
-	{"answers-per-uid", CONFIG_SIZE, AT(answers_per_uid), 1 << 20, INT64_C(1) << 40, 16 << 20, true,
+	{"answers-per-uid", CONFIG_SIZE, AT(answers_per_uid), 1 << 20, INT64_C(1) << 40, 16 << 20,
+		true,
 		"bytes of responses that the clients of one user have not read yet; above it, further requests of the user wait"},
-	{"answers-total", CONFIG_SIZE, AT(answers_total), 1 << 20, INT64_C(1) << 40, 256 << 20, true,
-		"the same for all users; one user is also limited to what is still free"},
+	{"answers-total", CONFIG_SIZE, AT(answers_total), 1 << 20, INT64_C(1) << 40, 256 << 20,
+		true, "the same for all users; one user is also limited to what is still free"},
 	{"jobs-per-uid", CONFIG_NUMBER, AT(jobs_per_uid), 1, INT64_C(1000000000), 100000, true,
 		"unfinished jobs of one user"},
-	{"submissions-per-second", CONFIG_NUMBER, AT(submissions_per_second), 1, 1000000, 2000, true,
-		"submissions of one user per second, on average"},
+	{"submissions-per-second", CONFIG_NUMBER, AT(submissions_per_second), 1, 1000000, 2000,
+		true, "submissions of one user per second, on average"},
 	{"submissions-burst", CONFIG_NUMBER, AT(submissions_burst), 1, 1000000, 5000, true,
 		"submissions of one user in a burst"},
 	{"head-timeout", CONFIG_NUMBER, AT(head_timeout), 1, 3600, 10, true,
@@ -72,15 +76,18 @@ const struct config_key config_keys[] = {
 		"days that dead letters are kept"},
 	{"store-budget", CONFIG_SIZE, AT(store_budget), 0, INT64_C(1) << 50, INT64_C(2) << 30, true,
 		"bytes of the SQLite store; above it, old runs of owners with more than an equal share are deleted early; 0: no limit"},
-	{"owner-store-limit", CONFIG_SIZE, AT(owner_store_limit), 0, INT64_C(1) << 50, INT64_C(1) << 30, true,
+	{"owner-store-limit", CONFIG_SIZE, AT(owner_store_limit), 0, INT64_C(1) << 50,
+		INT64_C(1) << 30, true,
 		"bytes of the jobs, templates and runs of one user in the store; 0: no limit"},
-	{"output-budget", CONFIG_SIZE, AT(output_budget), 0, INT64_C(1) << 50, INT64_C(5) << 30, true,
+	{"output-budget", CONFIG_SIZE, AT(output_budget), 0, INT64_C(1) << 50, INT64_C(5) << 30,
+		true,
 		"bytes of output of all runs; above it, the oldest output is deleted; 0: no limit"},
 	{"output-limit", CONFIG_SIZE, AT(output_limit), 0, INT64_C(1) << 40, INT64_C(1) << 30, true,
 		"bytes of output that are kept of one attempt; jobs cannot set a higher limit"},
-	{"artifact-limit", CONFIG_SIZE, AT(artifact_limit), 4096, INT64_C(1) << 50, INT64_C(1) << 30, true,
-		"bytes of one artifact, both downloaded and unpacked"},
-	{"artifact-budget", CONFIG_SIZE, AT(artifact_budget), 0, INT64_C(1) << 50, INT64_C(4) << 30, true,
+	{"artifact-limit", CONFIG_SIZE, AT(artifact_limit), 4096, INT64_C(1) << 50,
+		INT64_C(1) << 30, true, "bytes of one artifact, both downloaded and unpacked"},
+	{"artifact-budget", CONFIG_SIZE, AT(artifact_budget), 0, INT64_C(1) << 50, INT64_C(4) << 30,
+		true,
 		"bytes of all artifacts on disk; above it, unused ones are removed, least recently used first"},
 	{"artifact-timeout", CONFIG_NUMBER, AT(artifact_timeout), 1, 86400, 600, true,
 		"seconds until the download of an artifact is given up"},
@@ -99,9 +106,11 @@ const struct config_key config_keys[] = {
 	{"admin-group", CONFIG_TEXT, AT(admin_group), 0, 0, 0, false,
 		"group whose members see and control the jobs of all users; default: " ADMIN_GROUP_DEFAULT},
 	{"allow-file", CONFIG_TEXT, AT(allow_file), 0, 0, 0, false,
-		"if this file exists, only the users it lists may submit or start jobs; default: " JOBSCHED_SYSCONFDIR "/allow"},
+		"if this file exists, only the users it lists may submit or start jobs; default: " JOBSCHED_SYSCONFDIR
+		"/allow"},
 	{"deny-file", CONFIG_TEXT, AT(deny_file), 0, 0, 0, false,
-		"without an allow-file, the users it lists may not submit or start jobs; default: " JOBSCHED_SYSCONFDIR "/deny"},
+		"without an allow-file, the users it lists may not submit or start jobs; default: " JOBSCHED_SYSCONFDIR
+		"/deny"},
 };
 const size_t config_keys_count = ELEMENTS(config_keys);
 
@@ -152,7 +161,8 @@ static bool key_set_level(int64_t *at, const char *value, struct err *e)
 			*at = levels[i].level;
 			return true;
 		}
-	return err_set(e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
+	return err_set(
+		e, ERR_INVALID, "'log-level' is '%.40s', not error, warning, info or debug", value);
 }
 
 static bool key_set_yes(const struct config_key *k, int64_t *at, const char *value, struct err *e)
@@ -192,11 +202,13 @@ static bool key_set_number(const struct config_key *k, int64_t *at, const char *
 {
 	int64_t n;
 
-	if (k->type == CONFIG_SIZE ? !text_parse_size(value, &n) : !text_parse_int(value, INT64_MIN, INT64_MAX, &n))
+	if (k->type == CONFIG_SIZE ? !text_parse_size(value, &n)
+				   : !text_parse_int(value, INT64_MIN, INT64_MAX, &n))
 		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not a number", k->name, value);
 	if (n < k->min || n > k->max)
-		return err_set(e, ERR_INVALID, "'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64,
-			k->name, n, k->min, k->max);
+		return err_set(e, ERR_INVALID,
+			"'%s' is %" PRId64 ", not between %" PRId64 " and %" PRId64, k->name, n,
+			k->min, k->max);
 	*at = n;
 	return true;
 }
@@ -210,8 +222,10 @@ static bool unknown_key(const char *key, struct err *e)
 		strv_add(&names, config_keys[i].name);
 	meant = edit_distance_nearest(key, &names);
 	if (meant)
-		return err_set(e, ERR_INVALID, "unknown key '%.60s'; did you mean '%s'?", key, meant);
-	return err_set(e, ERR_INVALID, "unknown key '%.60s'; 'jobschedd --print-config' shows all", key);
+		return err_set(
+			e, ERR_INVALID, "unknown key '%.60s'; did you mean '%s'?", key, meant);
+	return err_set(
+		e, ERR_INVALID, "unknown key '%.60s'; 'jobschedd --print-config' shows all", key);
 }
 
 /* The name is used in paths and on command lines. */
@@ -219,10 +233,13 @@ static bool node_name_valid(const char *name, struct err *e)
 {
 	size_t len = strlen(name);
 
-	if (len <= NODE_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len)
+	if (len <= NODE_NAME_MAX &&
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+			len)
 		return true;
-	return err_set(e, ERR_INVALID, "'node-name' is '%.80s': it may have letters, digits, '.', '_' and '-', at most %d characters", name,
-		NODE_NAME_MAX);
+	return err_set(e, ERR_INVALID,
+		"'node-name' is '%.80s': it may have letters, digits, '.', '_' and '-', at most %d characters",
+		name, NODE_NAME_MAX);
 }
 
 bool config_set(struct config *c, const char *key, const char *value, struct err *e)
@@ -234,7 +251,8 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 	switch (k->type) {
 	case CONFIG_TEXT:
 		if (!*value)
-			return err_set(e, ERR_INVALID, "'%s' is empty; leave the line out for the default", key);
+			return err_set(e, ERR_INVALID,
+				"'%s' is empty; leave the line out for the default", key);
 		if (k->offset == AT(node_name) && !node_name_valid(value, e))
 			return false;
 		free(*text_at(c, k));
@@ -246,7 +264,8 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 		return key_set_yes(k, number_at(c, k), value, e);
 	case CONFIG_AUTO:
 	case CONFIG_SHARE:
-		return key_set_word(k, number_at(c, k), value) || key_set_number(k, number_at(c, k), value, e);
+		return key_set_word(k, number_at(c, k), value) ||
+		       key_set_number(k, number_at(c, k), value, e);
 	case CONFIG_NUMBER:
 	case CONFIG_SIZE:
 		return key_set_number(k, number_at(c, k), value, e);
@@ -283,8 +302,10 @@ static bool check_leases(const struct config *c, const char *path, struct err *e
 {
 	if (config_run_lease(c) >= c->lease)
 		return true;
-	return err_set(e, ERR_INVALID, "%s: 'run-lease' is %" PRId64 ", shorter than 'lease', which is %" PRId64
-		"; set 'run-lease = %" PRId64 "' or more", path, c->run_lease, c->lease, c->lease);
+	return err_set(e, ERR_INVALID,
+		"%s: 'run-lease' is %" PRId64 ", shorter than 'lease', which is %" PRId64
+		"; set 'run-lease = %" PRId64 "' or more",
+		path, c->run_lease, c->lease, c->lease);
 }
 
 bool config_read(struct config *c, const char *path, bool must_exist, struct err *e)
@@ -311,8 +332,9 @@ void config_reload(struct config *running, const struct config *fresh,
 
 	for (size_t i = 0; i < config_keys_count; i++) {
 		const struct config_key *k = &config_keys[i];
-		bool same = k->type == CONFIG_TEXT ? text_equal(*text_at(running, k), *text_at(from, k))
-						   : *number_at(running, k) == *number_at(from, k);
+		bool same = k->type == CONFIG_TEXT
+				    ? text_equal(*text_at(running, k), *text_at(from, k))
+				    : *number_at(running, k) == *number_at(from, k);
 
 		if (!same && !k->reload)
 			strv_add(ret_need_restart, k->name);
@@ -374,7 +396,8 @@ void config_print(const struct config *c, FILE *out)
 
 		fprintf(out, "; %s\n", k->help);
 		if (k->type == CONFIG_TEXT) {
-			AUTO_TEXT text = *text_at(from, k) ? config_store_shown(*text_at(from, k)) : NULL;
+			AUTO_TEXT text =
+				*text_at(from, k) ? config_store_shown(*text_at(from, k)) : NULL;
 
 			fprintf(out, "%s%s = %s\n", text ? "" : ";", k->name, text ? text : "");
 			continue;

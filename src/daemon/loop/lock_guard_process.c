@@ -55,9 +55,11 @@ static void guard_stop(struct lock_guard_process *g)
 static void guard_restart_later(struct lock_guard_process *g, const char *what, int error)
 {
 	guard_stop(g);
-	log_warning("%s, trying again in 1 s%s%s", what, error ? ": " : "", error ? strerror(error) : "");
+	log_warning("%s, trying again in 1 s%s%s", what, error ? ": " : "",
+		error ? strerror(error) : "");
 	if (!g->restart_timer)
-		sd_event_add_time_relative(g->ev, &g->restart_timer, CLOCK_MONOTONIC, (uint64_t)RESTART_DELAY, 0, on_restart_timer, g);
+		sd_event_add_time_relative(g->ev, &g->restart_timer, CLOCK_MONOTONIC,
+			(uint64_t)RESTART_DELAY, 0, on_restart_timer, g);
 }
 
 static int on_message(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -74,7 +76,8 @@ static int on_message(sd_event_source *source, int fd, uint32_t events, void *ar
 	if (n > 0 && message[0] == GUARD_MISSING)
 		g->o.on_missing(g->o.arg);
 	else if (n > 0 && message[0] == GUARD_FAILED)
-		guard_restart_later(g, "the lock guard could not lock the store", text_parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
+		guard_restart_later(g, "the lock guard could not lock the store",
+			text_parse_int(message + 1, 1, 4096, &error) ? (int)error : EIO);
 	else if (n <= 0)
 		guard_restart_later(g, "the lock guard of the store has ended", 0);
 	return 0;
@@ -119,7 +122,8 @@ static bool guard_start(struct lock_guard_process *g)
 	int pair[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		guard_restart_later(g, "could not make a socket for the lock guard of the store", errno);
+		guard_restart_later(
+			g, "could not make a socket for the lock guard of the store", errno);
 		return false;
 	}
 	g->fd = pair[0];

@@ -45,7 +45,8 @@ struct net_client {
 	usec_t down_since;    /* boottime */
 	struct err down;
 	sd_event_source *source, *timer;
-	sd_event_source *launching; /* user mode: pidfd of the process that starts jobsched-net; NULL: none */
+	/* user mode: pidfd of the process that starts jobsched-net; NULL: none */
+	sd_event_source *launching;
 	pid_t launching_pid;
 	struct outgoing *first, **last;
 	struct pending *pending;
@@ -185,8 +186,10 @@ static void pending_expire(struct net_client *c)
 		*at = p->next;
 		if (c->version)
 			send_id(c, NET_CANCEL, &p->request.id);
-		answer_busy(c, p, c->version ? "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'"
-					     : net_client_down(c));
+		answer_busy(c, p,
+			c->version
+				? "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'"
+				: net_client_down(c));
 		at = &c->pending; /* the callback may have added requests */
 	}
 }
@@ -272,8 +275,10 @@ static bool receive_frame(struct net_client *c)
 		return false;
 	}
 	if (f.type == NET_REFUSED || f.type == NET_SUPERSEDED) {
-		c->superseded = f.type == NET_SUPERSEDED; /* jobsched-net serves a newer daemon; this one is about to end */
-		disconnected(c, f.type == NET_REFUSED ? f.refused.error : "it serves another daemon");
+		/* jobsched-net serves a newer daemon; this one is about to end */
+		c->superseded = f.type == NET_SUPERSEDED;
+		disconnected(
+			c, f.type == NET_REFUSED ? f.refused.error : "it serves another daemon");
 		return false;
 	}
 	handle_frame(c, &f, &fd);
@@ -313,7 +318,9 @@ static void disconnected(struct net_client *c, const char *why)
 	if (c->o.program)
 		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running: %s", why);
 	else
-		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running (%s); start it with 'systemctl start jobsched-net'", why);
+		err_set(&c->down, ERR_UNREACHABLE,
+			"jobsched-net is not running (%s); start it with 'systemctl start jobsched-net'",
+			why);
 	synced(c);
 	if (!c->superseded && (!c->o.program || c->pending))
 		net_timer_set(c, RETRY_DELAY);
@@ -345,15 +352,16 @@ static void net_hello_send(struct net_client *c)
 	}
 	c->synced = false;
 	net_frame_init(&hello, NET_HELLO, 0);
-	hello.hello = (struct net_hello){.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
+	hello.hello =
+		(struct net_hello){.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
 	net_frame_text(hello.hello.node, sizeof(hello.hello.node), c->o.node);
 	send_frame(c, &hello, -1);
 }
 
 static void net_connect_failed(struct net_client *c, bool needed, const struct err *e)
 {
-	log_line(needed ? log_repeat(&c->not_connected, clock_boot(c->o.clock)) : LOG_LEVEL_DEBUG, NULL,
-		"jobsched-net is not reachable: %s", e->msg);
+	log_line(needed ? log_repeat(&c->not_connected, clock_boot(c->o.clock)) : LOG_LEVEL_DEBUG,
+		NULL, "jobsched-net is not reachable: %s", e->msg);
 	disconnected(c, e->msg);
 }
 
@@ -371,9 +379,11 @@ static int on_net_launched(sd_event_source *source, int fd, uint32_t events, voi
 	(void)events;
 	c->launching = sd_event_source_disable_unref(c->launching);
 	if (waitpid(c->launching_pid, &status, WNOHANG) != c->launching_pid)
-		err_set(&e, ERR_INTERNAL, "the process that starts '%s' has no exit status", c->o.program);
+		err_set(&e, ERR_INTERNAL, "the process that starts '%s' has no exit status",
+			c->o.program);
 	else if (background_result(status) == BACKGROUND_FAILED)
-		err_set(&e, ERR_INTERNAL, "'%s' did not start, see '%s/net.log'", c->o.program, c->o.runtime_dir);
+		err_set(&e, ERR_INTERNAL, "'%s' did not start, see '%s/net.log'", c->o.program,
+			c->o.runtime_dir);
 	if (!e.kind && open_socket(c, &e)) {
 		net_hello_send(c);
 		return 0;
@@ -386,14 +396,16 @@ static int on_net_launched(sd_event_source *source, int fd, uint32_t events, voi
 /* Starts jobsched-net without waiting for it; on_net_launched() follows. */
 static bool net_launch(struct net_client *c, struct err *e)
 {
-	char *const argv[] = {(char *)"jobsched-net", (char *)"--background", (char *)"--runtime-dir", (char *)c->o.runtime_dir,
-		(char *)"--state-dir", (char *)c->o.state_dir, NULL};
+	char *const argv[] = {(char *)"jobsched-net", (char *)"--background",
+		(char *)"--runtime-dir", (char *)c->o.runtime_dir, (char *)"--state-dir",
+		(char *)c->o.state_dir, NULL};
 	int pidfd, r = background_start(c->o.program, argv, &c->launching_pid);
 
 	if (r < 0)
 		return err_errno(e, -r, "could not start '%s'", c->o.program);
 	pidfd = (int)syscall(SYS_pidfd_open, c->launching_pid, 0);
-	r = pidfd < 0 ? -errno : sd_event_add_io(c->ev, &c->launching, pidfd, EPOLLIN, on_net_launched, c);
+	r = pidfd < 0 ? -errno
+		      : sd_event_add_io(c->ev, &c->launching, pidfd, EPOLLIN, on_net_launched, c);
 	if (r < 0) {
 		auto_fd_close(&pidfd);
 		return err_errno(e, -r, "could not watch '%s'", c->o.program);
@@ -443,7 +455,8 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 	*last = p;
 	if (c->version)
 		send_pending(c, p);
-	net_timer_set(c, c->fd < 0 ? 0 : RETRY_DELAY); /* through the timer, because the callback must not be called from here */
+	/* through the timer, because the callback must not be called from here */
+	net_timer_set(c, c->fd < 0 ? 0 : RETRY_DELAY);
 }
 
 void net_client_cancel(struct net_client *c, const struct net_id *id)
@@ -482,7 +495,9 @@ bool net_client_syncing(const struct net_client *c)
 
 const char *net_client_down(const struct net_client *c)
 {
-	return c->version ? NULL : c->down.msg[0] ? c->down.msg : "jobsched-net is not connected yet";
+	return c->version	? NULL
+	       : c->down.msg[0] ? c->down.msg
+				: "jobsched-net is not connected yet";
 }
 
 void net_client_set_budget(struct net_client *c, int64_t bytes)

@@ -126,7 +126,8 @@ static int add_watch(const struct output_watch *w, int fd, uint32_t mask)
 bool output_watch_follow(struct output_watch *w, struct output_follower *f, int fd, struct err *e)
 {
 	struct watched *at;
-	int wd = fd >= 0 ? add_watch(w, fd, IN_MODIFY) : add_watch(w, w->dir, IN_CREATE | IN_MOVED_TO);
+	int wd = fd >= 0 ? add_watch(w, fd, IN_MODIFY)
+			 : add_watch(w, w->dir, IN_CREATE | IN_MOVED_TO);
 
 	if (wd < 0)
 		return err_errno(e, -wd, "could not watch for output");

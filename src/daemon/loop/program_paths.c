@@ -23,10 +23,14 @@ static bool not_ours(const char *path, uid_t owner, const struct paths *p, struc
 	AUTO_TEXT who = pw ? xstrdup(pw->pw_name) : xprintf("#%u", owner);
 
 	if (socket)
-		return err_set(e, ERR_REFUSED, "'%s' belongs to user '%s', whose daemon listens at '%s'; reach it with "
-			"'sudo -u %s jobctl --socket %s', or set HOME and the XDG variables to your own", path, who, socket, who, socket);
-	return err_set(e, ERR_REFUSED, "'%s' belongs to user '%s'; type 'sudo -u %s jobschedd --user', "
-		"or set HOME and the XDG variables to your own", path, who, who);
+		return err_set(e, ERR_REFUSED,
+			"'%s' belongs to user '%s', whose daemon listens at '%s'; reach it with "
+			"'sudo -u %s jobctl --socket %s', or set HOME and the XDG variables to your own",
+			path, who, socket, who, socket);
+	return err_set(e, ERR_REFUSED,
+		"'%s' belongs to user '%s'; type 'sudo -u %s jobschedd --user', "
+		"or set HOME and the XDG variables to your own",
+		path, who, who);
 }
 
 /*
@@ -40,7 +44,8 @@ static bool may_make(const char *path, const struct paths *p, struct err *e)
 
 	while (stat(at, &st) < 0 && errno == ENOENT && strrchr(at, '/') > at)
 		*strrchr(at, '/') = '\0';
-	return getuid() != 0 || stat(at, &st) < 0 || st.st_uid == 0 || not_ours(at, st.st_uid, p, e);
+	return getuid() != 0 || stat(at, &st) < 0 || st.st_uid == 0 ||
+	       not_ours(at, st.st_uid, p, e);
 }
 
 static bool own_directory(const char *path, const struct paths *p, struct err *e)
@@ -53,7 +58,8 @@ static bool own_directory(const char *path, const struct paths *p, struct err *e
 	if (lstat(path, &link) < 0 || stat(path, &st) < 0)
 		return err_errno(e, errno, "could not look at '%s'", path);
 	if (!S_ISDIR(st.st_mode))
-		return err_set(e, ERR_REFUSED, "'%s' is not a directory; remove it or name another", path);
+		return err_set(
+			e, ERR_REFUSED, "'%s' is not a directory; remove it or name another", path);
 	if (link.st_uid != getuid() || st.st_uid != getuid())
 		return not_ours(path, link.st_uid != getuid() ? link.st_uid : st.st_uid, p, e);
 	if ((st.st_mode & 077) && chmod(path, 0700) < 0)
@@ -63,7 +69,8 @@ static bool own_directory(const char *path, const struct paths *p, struct err *e
 
 bool program_paths_prepare(const struct paths *p, struct err *e)
 {
-	return own_directory(p->state_dir, p, e) && own_directory(p->runtime_dir, p, e) && own_directory(p->output_dir, p, e);
+	return own_directory(p->state_dir, p, e) && own_directory(p->runtime_dir, p, e) &&
+	       own_directory(p->output_dir, p, e);
 }
 
 static char *program(const char *variable, const char *name)

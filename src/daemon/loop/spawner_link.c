@@ -27,7 +27,8 @@ struct spawner_link {
 	} clients[SPAWNER_LINK_CLIENT_MAX];
 	struct spawn_client *spawner;    /* NULL: not connected */
 	struct spawn_client *connecting; /* waits for the welcome; NULL while 'spawner' is set */
-	sd_event_source *launching;      /* the process that starts a spawner; NULL: there is none */
+	/* the process that starts a spawner; NULL: there is none */
+	sd_event_source *launching;
 	pid_t launching_pid;
 	sd_event_source *retry_timer;
 	bool ready, stopped;
@@ -141,12 +142,14 @@ bool spawner_link_open(struct spawner_link *l, struct err *e)
 		return true;
 	if (!l->o.program || e->kind != ERR_UNREACHABLE)
 		return false;
-	return spawner_launch(l->o.program, l->o.runtime_dir, l->o.output_dir, e) && open_client(l, e);
+	return spawner_launch(l->o.program, l->o.runtime_dir, l->o.output_dir, e) &&
+	       open_client(l, e);
 }
 
 static bool begin_connect(struct spawner_link *l, struct err *e)
 {
-	return spawn_client_connect(l->ev, l->o.socket, l->o.node_id, on_report, l, &l->connecting, e);
+	return spawn_client_connect(
+		l->ev, l->o.socket, l->o.node_id, on_report, l, &l->connecting, e);
 }
 
 static int on_launched(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -162,7 +165,8 @@ static int on_launched(sd_event_source *source, int fd, uint32_t events, void *a
 	l->launching = sd_event_source_disable_unref(l->launching);
 	if (waitpid(l->launching_pid, &status, WNOHANG) != l->launching_pid)
 		connect_failed(l, "the process that starts the spawner has no exit status");
-	else if (!spawner_launch_end(status, l->o.program, l->o.runtime_dir, &other, &e) || !begin_connect(l, &e))
+	else if (!spawner_launch_end(status, l->o.program, l->o.runtime_dir, &other, &e) ||
+		 !begin_connect(l, &e))
 		connect_failed(l, e.msg);
 	return 0;
 }
@@ -171,10 +175,12 @@ static bool launch_spawner(struct spawner_link *l, struct err *e)
 {
 	int pidfd, r;
 
-	if (!spawner_launch_begin(l->o.program, l->o.runtime_dir, l->o.output_dir, &l->launching_pid, e))
+	if (!spawner_launch_begin(
+		    l->o.program, l->o.runtime_dir, l->o.output_dir, &l->launching_pid, e))
 		return false;
 	pidfd = (int)syscall(SYS_pidfd_open, l->launching_pid, 0);
-	r = pidfd < 0 ? -errno : sd_event_add_io(l->ev, &l->launching, pidfd, EPOLLIN, on_launched, l);
+	r = pidfd < 0 ? -errno
+		      : sd_event_add_io(l->ev, &l->launching, pidfd, EPOLLIN, on_launched, l);
 	if (r < 0) {
 		auto_fd_close(&pidfd);
 		return err_errno(e, -r, "could not watch '%s'", l->o.program);
@@ -294,18 +300,22 @@ void spawner_link_health(const struct spawner_link *l, struct spawner_link_healt
 
 	*ret = (struct spawner_link_health){};
 	if (!c) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner is not running or does not answer");
+		snprintf(ret->why, sizeof(ret->why),
+			"the spawner is not running or does not answer");
 		return;
 	}
 	spawn_client_health(c, &h);
 	if (h.stopped) {
 		ret->stopped = h.pid;
-		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) is stopped by a signal", (int)h.pid);
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) is stopped by a signal",
+			(int)h.pid);
 	} else if (h.unread >= UNREAD_MAX) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not read its requests for %lld s",
-			(int)h.pid, (long long)(h.unread / USEC_SEC));
+		snprintf(ret->why, sizeof(ret->why),
+			"the spawner (pid %d) has not read its requests for %lld s", (int)h.pid,
+			(long long)(h.unread / USEC_SEC));
 	} else if (!l->spawner) {
-		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not answered yet", (int)h.pid);
+		snprintf(ret->why, sizeof(ret->why), "the spawner (pid %d) has not answered yet",
+			(int)h.pid);
 	} else if (!l->ready) {
 		snprintf(ret->why, sizeof(ret->why), "the spawner has not listed its runs yet");
 	}

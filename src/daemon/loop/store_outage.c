@@ -26,7 +26,8 @@ struct store_outage {
 	usec_t since_wall;
 	char why[300];
 	struct lock_holder holder; /* the process that holds the file; pid 0: unknown */
-	usec_t held_since;       /* boottime: since then the same process has held the file, in the same state */
+	/* boottime: since then the same process has held the file, in the same state */
+	usec_t held_since;
 	bool kill_failed;
 };
 
@@ -43,18 +44,21 @@ static void watch_holder(struct store_outage *o)
 	bool same;
 
 	lock_holder_find(o->o.where, &h); /* finds none for a server */
-	same = h.pid && h.pid == o->holder.pid && h.started == o->holder.started && h.state == o->holder.state;
+	same = h.pid && h.pid == o->holder.pid && h.started == o->holder.started &&
+	       h.state == o->holder.state;
 	o->holder = h;
 	if (!same)
 		o->held_since = outage_boottime(o);
 	if (!same && h.pid && h.state == 'T')
 		log_warning("the store is held by pid %d, which is stopped%s", h.pid,
-			h.ours ? ": a node in the middle of a transaction; it will be killed if it stays stopped" : "");
-	if (!same || !h.ours || h.state != 'T' || outage_boottime(o) - o->held_since < o->o.hold_max)
+			h.ours ? ": a node in the middle of a transaction; it will be killed if it stays stopped"
+			       : "");
+	if (!same || !h.ours || h.state != 'T' ||
+		outage_boottime(o) - o->held_since < o->o.hold_max)
 		return;
 	if (lock_holder_kill(o->o.where, &h))
-		log_error("killed pid %d: it was stopped and has held the store for %" PRId64 " s", h.pid,
-			(outage_boottime(o) - o->held_since) / USEC_SEC);
+		log_error("killed pid %d: it was stopped and has held the store for %" PRId64 " s",
+			h.pid, (outage_boottime(o) - o->held_since) / USEC_SEC);
 	else if (!o->kill_failed)
 		log_error("could not kill pid %d, which holds the store: %m", h.pid);
 	o->kill_failed = true;
@@ -65,12 +69,17 @@ static void watch_holder(struct store_outage *o)
 static void outage_explain(struct store_outage *o, const struct store_health *h)
 {
 	if (o->holder.pid)
-		snprintf(o->why, sizeof(o->why), "store held by pid %d (state %c) for %" PRId64 " s", o->holder.pid, o->holder.state,
-			(outage_boottime(o) - (o->held_since < o->since ? o->held_since : o->since)) / USEC_SEC);
+		snprintf(o->why, sizeof(o->why),
+			"store held by pid %d (state %c) for %" PRId64 " s", o->holder.pid,
+			o->holder.state,
+			(outage_boottime(o) -
+				(o->held_since < o->since ? o->held_since : o->since)) /
+				USEC_SEC);
 	else if (h->fails_since)
 		snprintf(o->why, sizeof(o->why), "%.*s", (int)sizeof(o->why) - 1, h->why);
 	else
-		snprintf(o->why, sizeof(o->why), "no answer from %s", config_store_is_server(o->o.where) ? "PostgreSQL" : "its file system");
+		snprintf(o->why, sizeof(o->why), "no answer from %s",
+			config_store_is_server(o->o.where) ? "PostgreSQL" : "its file system");
 }
 
 static void outage_begin(struct store_outage *o, usec_t since)
@@ -82,7 +91,8 @@ static void outage_begin(struct store_outage *o, usec_t since)
 
 static void outage_end(struct store_outage *o)
 {
-	log_info("the store answers again, after %" PRId64 " s", (outage_boottime(o) - o->since + USEC_SEC / 2) / USEC_SEC);
+	log_info("the store answers again, after %" PRId64 " s",
+		(outage_boottime(o) - o->since + USEC_SEC / 2) / USEC_SEC);
 	o->since = 0;
 	o->holder = (struct lock_holder){};
 }
@@ -94,7 +104,8 @@ static void outage_end(struct store_outage *o)
  */
 static usec_t stalled_since(struct store_outage *o, size_t i, const struct store_health *h)
 {
-	bool stays = h->waits_since && h->waits_since == o->seen[i] && outage_boottime(o) - h->waits_since >= STALL;
+	bool stays = h->waits_since && h->waits_since == o->seen[i] &&
+		     outage_boottime(o) - h->waits_since >= STALL;
 
 	o->seen[i] = h->waits_since;
 	if (h->fails_since)
@@ -125,7 +136,8 @@ static void check_threads(struct store_outage *o)
 	}
 	if (since)
 		watch_holder(o);
-	if (since && !was_away && !worst.fails_since && !config_store_is_server(o->o.where) && o->holder.state != 'T' && outage_boottime(o) - since < FILE_PATIENCE)
+	if (since && !was_away && !worst.fails_since && !config_store_is_server(o->o.where) &&
+		o->holder.state != 'T' && outage_boottime(o) - since < FILE_PATIENCE)
 		since = 0;
 	if (since && !was_away)
 		outage_begin(o, since);
@@ -164,7 +176,8 @@ usec_t store_outage_since(const struct store_outage *o, struct err *why)
 {
 	if (!o || !o->since)
 		return 0;
-	err_set(why, ERR_BUSY, "the store has been unavailable for %" PRId64 " s: %s; try again", (outage_boottime(o) - o->since) / USEC_SEC, o->why);
+	err_set(why, ERR_BUSY, "the store has been unavailable for %" PRId64 " s: %s; try again",
+		(outage_boottime(o) - o->since) / USEC_SEC, o->why);
 	return o->since_wall;
 }
 
@@ -172,7 +185,8 @@ bool store_outage_new(struct sd_event *ev, const struct store_outage_options *op
 	struct store_outage **ret, struct err *e)
 {
 	AUTO(store_outage) *o = xcalloc(1, sizeof(*o));
-	int r = sd_event_add_time(ev, &o->timer, CLOCK_MONOTONIC, 0, CHECK_INTERVAL / 5, on_check_timer, o);
+	int r = sd_event_add_time(
+		ev, &o->timer, CLOCK_MONOTONIC, 0, CHECK_INTERVAL / 5, on_check_timer, o);
 
 	o->o = *options;
 	if (r < 0 || (r = sd_event_source_set_enabled(o->timer, SD_EVENT_OFF)) < 0)

@@ -64,7 +64,8 @@ struct store_thread {
 	struct task_queue reads_done;
 	size_t in_batch, urgent; /* urgent: waiting operations that are not patient */
 	usec_t last_commit;
-	usec_t probe_at;         /* monotonic: time of the next empty batch while fails_since is set */
+	/* monotonic: time of the next empty batch while fails_since is set */
+	usec_t probe_at;
 	usec_t fails_since;      /* boottime of the first failed batch; 0: the last one succeeded */
 	usec_t answered;         /* boottime of the last successful batch */
 	char why[512];           /* error of the last failed batch */
@@ -158,7 +159,8 @@ static bool ready_to_go(const struct store_thread *t)
 {
 	usec_t now = monotonic_now();
 
-	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER : probes(t) && now >= t->probe_at;
+	return t->waiting.first ? t->urgent > 0 || now - t->last_commit >= LINGER
+				: probes(t) && now >= t->probe_at;
 }
 
 static void wait_for_ops(struct store_thread *t)
@@ -264,7 +266,8 @@ static void *write_batches(void *arg)
 		note_health(t, ok, &e);
 		if (fatal.kind != ERR_NONE)
 			fail_all(batch, n, &fatal); /* no further write after one with an unknown result */
-		return_batch(t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
+		return_batch(
+			t, batch, n, ok ? &wake : NULL, fatal.kind != ERR_NONE ? &fatal : NULL);
 	}
 	free(batch);
 	return NULL;
@@ -425,7 +428,8 @@ static bool start_threads(struct store_thread *t, struct err *e)
 	if (r)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
-	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer"); /* shown by ps and gdb */
+	/* shown by ps and gdb */
+	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer");
 	return t->o.writer_only || reader_start(&t->short_reads, e);
 }
 
@@ -454,9 +458,13 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 	r = sd_event_add_io(ev, &t->done_source, t->done_fd, EPOLLIN | EPOLLET, on_results, t);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the store thread");
-	if (!store_open(&(struct store_options){.where = o->where, .machine = o->machine, .takeover = o->takeover,
-		    .no_checkpoint = o->no_checkpoint, .lease = o->lease}, &t->writer, e) ||
-	    (!o->writer_only && !open_reader(&t->short_reads, e)) || !start_threads(t, e))
+	if (!store_open(&(struct store_options){.where = o->where,
+				.machine = o->machine,
+				.takeover = o->takeover,
+				.no_checkpoint = o->no_checkpoint,
+				.lease = o->lease},
+		    &t->writer, e) ||
+		(!o->writer_only && !open_reader(&t->short_reads, e)) || !start_threads(t, e))
 		return false;
 	*ret = STEAL(t);
 	return true;
@@ -572,12 +580,15 @@ void store_thread_refuse_waiting(struct store_thread *t, const struct err *why)
 void store_thread_health(const struct store_thread *t, struct store_health *ret)
 {
 	struct store_thread *m = (struct store_thread *)t;
-	usec_t writes = store_waits_since(t->writer), reads = t->short_reads.store ? store_waits_since(t->short_reads.store) : 0;
+	usec_t writes = store_waits_since(t->writer),
+	       reads = t->short_reads.store ? store_waits_since(t->short_reads.store) : 0;
 
 	pthread_mutex_lock(&m->lock);
-	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 || t->short_reads.works ||
-			fair_queue_ready(&t->short_reads.tasks),
-		.waits_since = writes && (!reads || writes < reads) ? writes : reads, .answered = t->answered,
+	*ret = (struct store_health){.busy = t->waiting.n + t->in_batch + t->done.n > 0 ||
+					     t->short_reads.works ||
+					     fair_queue_ready(&t->short_reads.tasks),
+		.waits_since = writes && (!reads || writes < reads) ? writes : reads,
+		.answered = t->answered,
 		.fails_since = t->fails_since};
 	memcpy(ret->why, t->why, sizeof(ret->why));
 	pthread_mutex_unlock(&m->lock);

@@ -68,15 +68,19 @@ static void *watch_changes(void *arg)
 			if (polling)
 				log_info("change notifications of the store work again");
 			polling = false;
-			eventfd_write(w->news_fd, 1); /* for changes before the notifications were enabled */
+			/* for changes before the notifications were enabled */
+			eventfd_write(w->news_fd, 1);
 			if (!receive_news(w, from, &e))
 				return NULL;
 		}
 		if (!polling)
-			log_warning("no change notifications from the store, polling every second: %s", e.msg);
+			log_warning(
+				"no change notifications from the store, polling every second: %s",
+				e.msg);
 		polling = true;
 		eventfd_write(w->news_fd, 1);
-		if (!poll_for(w, -1, POLL_FALLBACK_MS / 2 + (int)io_random_upto(POLL_FALLBACK_MS / 2)))
+		if (!poll_for(w, -1,
+			    POLL_FALLBACK_MS / 2 + (int)io_random_upto(POLL_FALLBACK_MS / 2)))
 			return NULL;
 	}
 }

@@ -31,7 +31,8 @@ bool user_lookup_uid(const char *name, uint32_t *ret_uid, struct err *e)
 		return true;
 	}
 	if (is_outage(r))
-		return err_set(e, ERR_BUSY, "could not look up user '%.64s', try again: %s", name, strerror(r));
+		return err_set(e, ERR_BUSY, "could not look up user '%.64s', try again: %s", name,
+			strerror(r));
 	return err_set(e, ERR_NOT_FOUND, "there is no user '%.64s'", name);
 }
 
@@ -50,7 +51,8 @@ bool user_lookup_name(uint32_t uid, bool or_number, char **ret, struct err *e)
 		return true;
 	}
 	if (is_outage(r))
-		return err_set(e, ERR_BUSY, "could not look up uid %u, try again: %s", uid, strerror(r));
+		return err_set(
+			e, ERR_BUSY, "could not look up uid %u, try again: %s", uid, strerror(r));
 	return err_set(e, ERR_DENIED, "uid %u has no name in the user database", uid);
 }
 
@@ -119,7 +121,8 @@ static void user_lookup_destroy(struct user_lookup *n)
 
 static void perform_lookup(struct user_lookup_task *t)
 {
-	t->ok = t->by_name ? user_lookup_uid(t->name, &t->uid, &t->err) : user_lookup_name(t->uid, false, &t->name, &t->err);
+	t->ok = t->by_name ? user_lookup_uid(t->name, &t->uid, &t->err)
+			   : user_lookup_name(t->uid, false, &t->name, &t->err);
 }
 
 static void *lookup_thread(void *arg)
@@ -229,7 +232,8 @@ void user_lookup_submit(struct user_lookup *n, struct user_lookup_task *t)
 		n->threads++;
 	if (n->threads == 0) { /* no thread could be started */
 		t = task_pop(&n->waiting);
-		err_set(&t->err, ERR_BUSY, "could not look up the user of this connection, try again");
+		err_set(&t->err, ERR_BUSY,
+			"could not look up the user of this connection, try again");
 		task_push(&n->answered, t);
 		eventfd_write(n->fd, 1);
 	}

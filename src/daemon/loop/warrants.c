@@ -15,8 +15,10 @@ static bool missing(int64_t owner, const char *what, struct err *e)
 {
 	const char *who = owner_uid(owner) == 0 ? "root" : "its owner";
 
-	err_field(e, "warrant", "%s needs a warrant, which only %s can request from the spawner: let %s do it with 'jobctl' on "
-		"this machine", what, who, who);
+	err_field(e, "warrant",
+		"%s needs a warrant, which only %s can request from the spawner: let %s do it with 'jobctl' on "
+		"this machine",
+		what, who, who);
 	if (e)
 		e->kind = ERR_DENIED;
 	return false;
@@ -31,7 +33,8 @@ static bool order_bytes(const struct job *job, const struct job_spec *s, struct 
 {
 	AUTO_DONE(exec_spec) o = {};
 
-	exec_spec_build(&o, &(struct exec_spec_source){.spec = s, .uid = owner_uid(job->uid), .owner = job->owner});
+	exec_spec_build(&o, &(struct exec_spec_source){
+				    .spec = s, .uid = owner_uid(job->uid), .owner = job->owner});
 	return exec_spec_encode(&o, out, NULL);
 }
 
@@ -50,7 +53,9 @@ bool warrants_check_change(enum warrant_policy p, const struct job *job,
 			after->warrant = xstrdup(before->warrant);
 		return true;
 	}
-	return !warrant_needed(p, owner_uid(job->uid)) || (after->warrant && !text_equal(before->warrant, after->warrant)) || missing(job->uid, "the change", e);
+	return !warrant_needed(p, owner_uid(job->uid)) ||
+	       (after->warrant && !text_equal(before->warrant, after->warrant)) ||
+	       missing(job->uid, "the change", e);
 }
 
 void warrants_put(struct start_plan *p, const char *warrant)

@@ -96,7 +96,8 @@ static bool compress_lines(const struct buf *lines, unsigned char **ret, size_t 
 	size_t room;
 	int r;
 
-	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
+		    Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_set(e, ERR_INTERNAL, "could not set up the compression");
 	room = deflateBound(&z, lines->len);
 	*ret = xcalloc(1, room);
@@ -136,6 +137,7 @@ bool archive_append(const char *dir, const char *name, const struct buf *lines, 
 	if (r == 0)
 		return true;
 	if (ftruncate(fd, before) < 0)
-		return err_errno(e, -r, "could not write the archive '%s', and its end is incomplete now", path);
+		return err_errno(e, -r,
+			"could not write the archive '%s', and its end is incomplete now", path);
 	return err_errno(e, -r, "could not write the archive '%s'", path);
 }

@@ -61,7 +61,8 @@ struct retention {
 	sd_event_source *timer;
 	enum stage stage;
 	struct waiter *waiters, **last_waiter;
-	struct waiter *served;        /* the pass was requested by this waiter; NULL: a periodic pass */
+	/* the pass was requested by this waiter; NULL: a periodic pass */
+	struct waiter *served;
 	struct prune_pass usual, pass; /* usual: progress of the periodic passes */
 	struct retention_report report;
 	char *archive_name;           /* owned; of this pass */
@@ -92,17 +93,20 @@ static bool archive_list(struct store *s, struct step *l)
 
 	if (!l->archive || (l->list.n_runs == 0 && l->list.n_jobs == 0))
 		return true;
-	return archive_describe(s, &l->list, &lines, &l->err) && archive_append(l->archive, l->archive_name, &lines, &l->err);
+	return archive_describe(s, &l->list, &lines, &l->err) &&
+	       archive_append(l->archive, l->archive_name, &lines, &l->err);
 }
 
 static bool step_find_budget(struct store *s, struct step *l)
 {
-	struct owner_budget budget = {.store = l->limits.store_budget, .per_owner = l->limits.owner_store_limit};
+	struct owner_budget budget = {
+		.store = l->limits.store_budget, .per_owner = l->limits.owner_store_limit};
 
 	if (!prune_candidates_next_owner(s, &budget, &l->pass, &l->err))
 		return false;
 	l->more = l->pass.has_owner;
-	return !l->more || (prune_candidates_of_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
+	return !l->more ||
+	       (prune_candidates_of_owner(s, &l->pass, &l->list, &l->err) && archive_list(s, l));
 }
 
 /*
@@ -146,13 +150,15 @@ static bool step_find_strays(struct store *s, struct step *l)
 		 * negative numbers are notices, and the row of a new run may not be visible on this
 		 * connection yet
 		 */
-		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR || store_run_get(s, -1, names.v[i].run, &run, &e))
+		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR ||
+			store_run_get(s, -1, names.v[i].run, &run, &e))
 			continue;
 		if (e.kind != ERR_NOT_FOUND) {
 			l->err = e;
 			return false;
 		}
-		l->outputs[l->n_outputs++] = (struct kept_output){.run = names.v[i].run, .attempt = names.v[i].attempt};
+		l->outputs[l->n_outputs++] =
+			(struct kept_output){.run = names.v[i].run, .attempt = names.v[i].attempt};
 	}
 	return true;
 }
@@ -167,7 +173,8 @@ static void step_read(struct store *s, struct read_task *task)
 	}
 	switch (l->stage) {
 	case STAGE_HISTORY:
-		l->ok = prune_candidates_find(s, &l->keep, l->now, &l->pass, &l->list, &l->err) && archive_list(s, l);
+		l->ok = prune_candidates_find(s, &l->keep, l->now, &l->pass, &l->list, &l->err) &&
+			archive_list(s, l);
 		break;
 	case STAGE_BUDGET:
 		l->ok = step_find_budget(s, l);
@@ -220,8 +227,9 @@ static void pass_end(struct retention *r)
 
 	r->stage = STAGE_IDLE;
 	if (p->runs || p->jobs || p->outputs)
-		log_info("retention: deleted %" PRId64 " runs, %" PRId64 " jobs and %" PRId64 " output files with %" PRId64
-			 " bytes", p->runs, p->jobs, p->outputs, p->output_bytes);
+		log_info("retention: deleted %" PRId64 " runs, %" PRId64 " jobs and %" PRId64
+			 " output files with %" PRId64 " bytes",
+			p->runs, p->jobs, p->outputs, p->output_bytes);
 	if (!p->ok)
 		log_warning("retention stopped, next pass in 1 h: %s", p->why);
 	if (w) {
@@ -274,7 +282,9 @@ static void on_step_pruned(struct op *op, void *arg)
 {
 	struct retention *r = arg;
 	struct step *l = STEAL(r->step);
-	bool more = r->stage == STAGE_HISTORY ? !l->pass.done || retention_prune_op(op)->events == EVENTS_STEP : l->more && !l->pass.done;
+	bool more = r->stage == STAGE_HISTORY
+			    ? !l->pass.done || retention_prune_op(op)->events == EVENTS_STEP
+			    : l->more && !l->pass.done;
 
 	r->busy = false;
 	if (op->ok) {
@@ -324,7 +334,8 @@ static void step_submit(struct retention *r, struct step *l)
 		op_fill(retention_forget_op(op), l->outputs, l->n_outputs);
 	} else {
 		op = op_new(OP_PRUNE, on_step_pruned, r);
-		op_fill(retention_prune_op(op), .list = &l->list, .events_before = l->now - l->keep.age);
+		op_fill(retention_prune_op(op), .list = &l->list,
+			.events_before = l->now - l->keep.age);
 	}
 	op->patient = true;
 	store_thread_submit(r->o.store, op);
@@ -412,7 +423,8 @@ bool retention_new(struct sd_event *ev, const struct retention_options *o, struc
 	r->o = *o;
 	r->last_waiter = &r->waiters;
 	r->checked_at = clock_boot(o->clock); /* the first check is due after CHECK_EVERY */
-	error = sd_event_add_time_relative(ev, &r->timer, CLOCK_BOOTTIME, (uint64_t)FIRST_PASS, 1, on_retention_timer, r);
+	error = sd_event_add_time_relative(
+		ev, &r->timer, CLOCK_BOOTTIME, (uint64_t)FIRST_PASS, 1, on_retention_timer, r);
 	if (error < 0)
 		return err_errno(e, -error, "could not make a timer");
 	*ret = STEAL(r);
@@ -449,7 +461,8 @@ void retention_stop(struct retention *r)
 void retention_set_limits(struct retention *r, const struct retention_limits *l)
 {
 	r->o.limits = *l;
-	r->usual = (struct prune_pass){}; /* start again: runs kept before may exceed the new limits */
+	/* start again: runs kept before may exceed the new limits */
+	r->usual = (struct prune_pass){};
 }
 
 void retention_now(struct retention *r, const struct prune_rule *keep, retention_done_fn *fn,

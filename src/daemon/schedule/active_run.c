@@ -66,7 +66,8 @@ void active_runs_done(struct active_runs *all)
 /* Adds a run to the counts of its stage, or subtracts it. */
 static void update_counts(struct active_runs *all, const struct active_run *f, bool in)
 {
-	size_t active = f->stage != ACTIVE_RUN_ENDED && f->stage != ACTIVE_RUN_HELD, starting = f->stage == ACTIVE_RUN_STARTING;
+	size_t active = f->stage != ACTIVE_RUN_ENDED && f->stage != ACTIVE_RUN_HELD,
+	       starting = f->stage == ACTIVE_RUN_STARTING;
 
 	all->active = in ? all->active + active : all->active - active;
 	all->starting = in ? all->starting + starting : all->starting - starting;

@@ -82,11 +82,13 @@ static void on_catch_up_done(struct op *op, void *arg)
 
 	t->asking = false;
 	if (!op->ok) {
-		log_warning("could not catch up with missed slots, trying again in 1 s: %s", op->err.msg);
+		log_warning("could not catch up with missed slots, trying again in 1 s: %s",
+			op->err.msg);
 		t->not_before = clock_boot(t->o.clock) + CHECK_INTERVAL;
 	} else {
 		if (late_runs_op(op)->missed)
-			log_info("%zu planned runs were missed while no daemon was running", late_runs_op(op)->missed);
+			log_info("%zu planned runs were missed while no daemon was running",
+				late_runs_op(op)->missed);
 		if (late_runs_op(op)->undone)
 			log_warning("the clock was set back: %zu planned runs are planned again",
 				late_runs_op(op)->undone);
@@ -102,8 +104,9 @@ static void submit_catch_up(struct clock_guard *t, usec_t now)
 {
 	struct op *op = op_new(OP_LATE, on_catch_up_done, t);
 
-	op_fill(late_runs_op(op), .since = t->since, .now = now, .after = t->after, .set_back = t->set_back,
-		.fn = schedule_cache_missed, .fn_arg = t->o.schedule_cache);
+	op_fill(late_runs_op(op), .since = t->since, .now = now, .after = t->after,
+		.set_back = t->set_back, .fn = schedule_cache_missed,
+		.fn_arg = t->o.schedule_cache);
 	t->asking = true;
 	store_thread_submit(t->o.store, op);
 }
@@ -123,14 +126,18 @@ static void update_trust(struct clock_guard *t, usec_t now)
 	char text[RFC3339_MAX];
 
 	/* called with every run, so the kernel is not asked after the wait is over */
-	t->trust = clock_trust_judge(now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
+	t->trust = clock_trust_judge(
+		now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
 	if (t->trust == was)
 		return;
 	if (t->trust == CLOCK_WRONG)
-		log_error("the clock shows %s, which is before this program was built: nothing is planned or caught up "
-			"until the clock is set", rfc3339_format(now, text));
+		log_error(
+			"the clock shows %s, which is before this program was built: nothing is planned or caught up "
+			"until the clock is set",
+			rfc3339_format(now, text));
 	else if (t->trust == CLOCK_UNSURE)
-		log_info("the clock has not been synchronised since boot; waiting up to %" PRId64 " s for that",
+		log_info("the clock has not been synchronised since boot; waiting up to %" PRId64
+			 " s for that",
 			(t->o.wait - (clock_boot(t->o.clock) - t->began)) / USEC_SEC);
 	else
 		log_info("the clock is trusted: %s", rfc3339_format(now, text));
@@ -141,10 +148,12 @@ static void update_trust(struct clock_guard *t, usec_t now)
  */
 static void detect_jump(struct clock_guard *t, usec_t now)
 {
-	enum clock_trust_jump jump = t->caught_up ? clock_trust_jump(t->since, t->alarm, now) : JUMP_NONE;
+	enum clock_trust_jump jump =
+		t->caught_up ? clock_trust_jump(t->since, t->alarm, now) : JUMP_NONE;
 
 	if (jump == JUMP_AHEAD)
-		log_info("no daemon was running for %" PRId64 " s; catching up", (now - t->alarm) / USEC_SEC);
+		log_info("no daemon was running for %" PRId64 " s; catching up",
+			(now - t->alarm) / USEC_SEC);
 	if (jump != JUMP_NONE) {
 		t->set_back = jump == JUMP_BACK;
 		t->caught_up = false;
@@ -162,7 +171,8 @@ struct clock_guard_verdict clock_guard_pump(struct clock_guard *t)
 		return wait;
 	update_trust(t, now);
 	if (t->trust == CLOCK_WRONG)
-		return (struct clock_guard_verdict){.claim = true, .again = now + CHECK_INTERVAL_WRONG};
+		return (struct clock_guard_verdict){
+			.claim = true, .again = now + CHECK_INTERVAL_WRONG};
 	wait.again = now + CHECK_INTERVAL;
 	if (t->trust == CLOCK_UNSURE || clock_boot(t->o.clock) < t->not_before)
 		return wait;

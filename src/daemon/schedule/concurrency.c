@@ -71,7 +71,9 @@ static void count_ends(struct concurrency *g, uint64_t ended, usec_t boottime)
 
 	if (g->counted_at && passed < RATE_INTERVAL_MIN)
 		return;
-	g->ended_rate = g->counted_at ? (int64_t)((double)(ended - g->ended) * USEC_SEC / (double)passed) : 0;
+	g->ended_rate = g->counted_at
+				? (int64_t)((double)(ended - g->ended) * USEC_SEC / (double)passed)
+				: 0;
 	g->counted_at = boottime;
 	g->ended = ended;
 }
@@ -81,7 +83,8 @@ static void log_limit(struct concurrency *g)
 	bool is_short = g->capacity.why >= CAPACITY_IO;
 
 	if (is_short != g->was_short)
-		log_info("now at most %zu runs at a time: %s", g->capacity.limit, capacity_why_words(g->capacity.why));
+		log_info("now at most %zu runs at a time: %s", g->capacity.limit,
+			capacity_why_words(g->capacity.why));
 	g->was_short = is_short;
 }
 
@@ -94,7 +97,8 @@ usec_t concurrency_pump(struct concurrency *g)
 	dispatcher_counts(g->dispatcher, &c);
 	if (!c.due)
 		return USEC_NEVER;
-	v = (struct capacity_view){.now = clock_boot(g->clock), .in_flight = c.in_flight, .waiting = c.room == 0};
+	v = (struct capacity_view){
+		.now = clock_boot(g->clock), .in_flight = c.in_flight, .waiting = c.room == 0};
 	v.machine = *machine_load_read(&g->machine, v.now);
 	dispatcher_set_machine(g->dispatcher, &v.machine);
 	count_ends(g, c.ended, v.now);

@@ -41,7 +41,8 @@ static void on_given_back(struct op *op, void *arg)
 		return;
 	}
 	log_line(log_repeat(&d->not_given_back, clock_boot(d->o.clock)), NULL,
-		"could not give back run %" PRId64 ", trying again every second: %s", run_give_back_op(op)->run, op->err.msg);
+		"could not give back run %" PRId64 ", trying again every second: %s",
+		run_give_back_op(op)->run, op->err.msg);
 	dispatcher_submit_later(d, op);
 }
 
@@ -61,7 +62,8 @@ void dispatcher_give_back(struct dispatcher *d, struct active_run *f, usec_t del
 	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
 	usec_t now = clock_now(d->o.clock);
 
-	op_fill(run_give_back_op(op), .node = d->o.node_id, .run = f->run->id, .fence = f->run->fence,
+	op_fill(run_give_back_op(op), .node = d->o.node_id, .run = f->run->id,
+		.fence = f->run->fence,
 		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now);
 	active_runs_remove(&d->active_runs, f);
 	store_thread_submit(d->o.store, op);
@@ -99,8 +101,9 @@ static bool spawner_accepts_starts(const struct dispatcher *d)
 
 static void start_held(struct dispatcher *d)
 {
-	while (spawner_accepts_starts(d) && d->o.trusted(d->o.arg) && d->active_runs.active < d->max_running && d->active_runs.starting < STARTING_MAX &&
-	       d->active_runs.held)
+	while (spawner_accepts_starts(d) && d->o.trusted(d->o.arg) &&
+		d->active_runs.active < d->max_running && d->active_runs.starting < STARTING_MAX &&
+		d->active_runs.held)
 		dispatcher_start_run(d, active_runs_release(&d->active_runs, NULL));
 }
 
@@ -155,8 +158,8 @@ static void on_claimed(struct op *op, void *arg)
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 		d->o.on_fenced(d->o.arg);
 	} else if (!op->ok) {
-		log_line(log_repeat(&d->not_claimed, clock_boot(d->o.clock)), NULL, "could not claim due runs, trying again every second: %s",
-			op->err.msg);
+		log_line(log_repeat(&d->not_claimed, clock_boot(d->o.clock)), NULL,
+			"could not claim due runs, trying again every second: %s", op->err.msg);
 		if (!d->claim_refused.kind)
 			d->claim_refused_since = clock_now(d->o.clock);
 		d->claim_refused = op->err;
@@ -168,9 +171,11 @@ static void on_claimed(struct op *op, void *arg)
 	for (size_t i = 0; op->ok && i < claim_op(op)->claimed.n; i++)
 		receive_claimed(d, &claim_op(op)->claimed.v[i]);
 	for (size_t i = 0; op->ok && i < claim_op(op)->settled.n; i++)
-		run_watch_notify(d->o.run_watch_set, claim_op(op)->settled.v[i].job, claim_op(op)->settled.v[i].run, claim_op(op)->settled.v[i].state);
+		run_watch_notify(d->o.run_watch_set, claim_op(op)->settled.v[i].job,
+			claim_op(op)->settled.v[i].run, claim_op(op)->settled.v[i].state);
 	for (size_t i = 0; op->ok && i < claim_op(op)->replaced.n; i++)
-		dispatcher_cancel(d, claim_op(op)->replaced.v[i].run, claim_op(op)->replaced.v[i].fence);
+		dispatcher_cancel(
+			d, claim_op(op)->replaced.v[i].run, claim_op(op)->replaced.v[i].fence);
 	map_done(&d->early_cancels);
 	op_free(op);
 }
@@ -183,7 +188,8 @@ static size_t room(const struct dispatcher *d)
 /* How many runs can be handed to the spawner now. */
 static size_t startable(const struct dispatcher *d)
 {
-	size_t n = d->active_runs.starting < STARTING_MAX ? STARTING_MAX - d->active_runs.starting : 0;
+	size_t n =
+		d->active_runs.starting < STARTING_MAX ? STARTING_MAX - d->active_runs.starting : 0;
 
 	return n < room(d) ? n : room(d);
 }
@@ -216,14 +222,16 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	usec_t now;
 
 	start_held(d);
-	if (d->claiming || d->stopped || !spawner_accepts_starts(d) || n == 0 || d->next_due == USEC_NEVER)
+	if (d->claiming || d->stopped || !spawner_accepts_starts(d) || n == 0 ||
+		d->next_due == USEC_NEVER)
 		return USEC_NEVER;
 	now = clock_now(d->o.clock);
 	if (d->next_due > now || d->not_before > now)
 		return d->next_due > d->not_before ? d->next_due : d->not_before;
 	op = op_new(OP_CLAIM, on_claimed, d);
-	op_fill(claim_op(op), .node = d->o.node_id, .now = now, .room = n < CLAIM_MAX ? n : CLAIM_MAX,
-		.owner_max = d->owner_max, .labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine);
+	op_fill(claim_op(op), .node = d->o.node_id, .now = now,
+		.room = n < CLAIM_MAX ? n : CLAIM_MAX, .owner_max = d->owner_max,
+		.labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine);
 	op->patient = room(d) == 0;
 	d->claiming = true;
 	store_thread_submit(d->o.store, op);
@@ -305,7 +313,8 @@ static void copy_report(struct active_run *f, const struct spawn_report *r)
 	a->output_bytes = r->output_bytes;
 	a->output_dropped = r->output_dropped;
 	a->error = xstrdup(r->error);
-	f->stopped = r->outcome == ATTEMPT_LOST; /* the spawner ends runs without a request only when it stops */
+	/* the spawner ends runs without a request only when it stops */
+	f->stopped = r->outcome == ATTEMPT_LOST;
 }
 
 void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)

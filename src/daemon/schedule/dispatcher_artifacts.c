@@ -22,8 +22,11 @@ void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec)
 
 static struct artifact_user artifact_user_of(const struct active_run *f)
 {
-	return (struct artifact_user){.run = f->run->id, .fence = f->run->fence, .uid = owner_uid(f->run->uid),
-		.url = f->artifact, .sha256 = f->artifact_sum};
+	return (struct artifact_user){.run = f->run->id,
+		.fence = f->run->fence,
+		.uid = owner_uid(f->run->uid),
+		.url = f->artifact,
+		.sha256 = f->artifact_sum};
 }
 
 bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f,
@@ -68,20 +71,30 @@ void dispatcher_artifacts_hold(struct dispatcher *d)
 void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket)
 {
 	const struct active_run *f = active_runs_get(&d->active_runs, run, fence);
-	AUTO_FD to = socket; /* if it is closed unused, jobsched-net reports that the file could not be opened */
+	/* if it is closed unused, jobsched-net reports that the file could not be opened */
+	AUTO_FD to = socket;
 	struct err e = {};
 
 	if (!f || f->stage != ACTIVE_RUN_FETCHING || !spawner_link_id(d->o.spawner))
 		return;
-	if (!spawner_link_open_file(d->o.spawner, &(struct spawn_file){.run = run, .fence = fence, .uid = owner_uid(f->run->uid),
-			.owner = f->run->owner, .path = f->artifact + sizeof("file:") - 1, .socket = to}, &e))
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = run}, "%s", e.msg);
+	if (!spawner_link_open_file(d->o.spawner,
+		    &(struct spawn_file){.run = run,
+			    .fence = fence,
+			    .uid = owner_uid(f->run->uid),
+			    .owner = f->run->owner,
+			    .path = f->artifact + sizeof("file:") - 1,
+			    .socket = to},
+		    &e))
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = run},
+			"%s", e.msg);
 }
 
 static void give_back_busy(struct dispatcher *d, struct active_run *f, const struct err *why)
 {
-	log_line(log_repeat(&d->artifact_busy, clock_boot(d->o.clock)), &(struct log_about){.job = f->run->job, .run = f->run->id},
-		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", f->run->id, (int)(BUSY_DELAY / USEC_SEC), why->msg);
+	log_line(log_repeat(&d->artifact_busy, clock_boot(d->o.clock)),
+		&(struct log_about){.job = f->run->job, .run = f->run->id},
+		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", f->run->id,
+		(int)(BUSY_DELAY / USEC_SEC), why->msg);
 	dispatcher_give_back(d, f, BUSY_DELAY);
 }
 

@@ -39,7 +39,8 @@ bool dispatcher_may_retry(enum err_kind kind)
 static void note_late(struct dispatcher *d, struct active_run *f, const struct op *op)
 {
 	log_line(log_repeat(&d->not_recorded, clock_boot(d->o.clock)), NULL,
-		"could not record the end of run %" PRId64 ", trying again every second, also for runs that end meanwhile: %s",
+		"could not record the end of run %" PRId64
+		", trying again every second, also for runs that end meanwhile: %s",
 		run_ended_op(op)->attempt.run, op->err.msg);
 	d->late_ends += f && !f->late;
 	if (f)
@@ -55,8 +56,8 @@ static void note_recorded(struct dispatcher *d, const struct active_run *f)
 	for (size_t i = 0; (other = map_next(&d->active_runs.by_run, &i));)
 		if (other->late && other != f)
 			return;
-	log_info("the store has recorded the delayed end%s of %zu run%s", d->late_ends == 1 ? "" : "s", d->late_ends,
-		d->late_ends == 1 ? "" : "s");
+	log_info("the store has recorded the delayed end%s of %zu run%s",
+		d->late_ends == 1 ? "" : "s", d->late_ends, d->late_ends == 1 ? "" : "s");
 	d->not_recorded = (struct log_repeat){};
 	d->late_ends = 0;
 }
@@ -88,9 +89,11 @@ static void on_end_recorded(struct op *op, void *arg)
 	if (!op->ok)
 		log_warning("dropped the end of run %" PRId64 ": %s", a->run, op->err.msg);
 	else if (run_ended_op(op)->stale)
-		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale", a->run);
+		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale",
+			a->run);
 	else
-		run_watch_notify(d->o.run_watch_set, run_ended_op(op)->job, a->run, run_ended_op(op)->became);
+		run_watch_notify(d->o.run_watch_set, run_ended_op(op)->job, a->run,
+			run_ended_op(op)->became);
 	if (f)
 		active_runs_remove(&d->active_runs, f);
 	op_free(op);
@@ -147,7 +150,8 @@ static char *read_end_tail(const struct dispatcher *d, const struct active_run *
 	for (size_t more = 1; file >= 0 && more > 0 && n < TAIL_MAX; n += more) {
 		int64_t at = from > 0 ? from : 0;
 
-		if (!output_file_read(file, at + (int64_t)n, bytes + n, TAIL_MAX - n, &at, &more, &e))
+		if (!output_file_read(
+			    file, at + (int64_t)n, bytes + n, TAIL_MAX - n, &at, &more, &e))
 			break;
 		if (n == 0)
 			from = at;
@@ -162,9 +166,10 @@ static void record_end(struct dispatcher *d, const struct active_run *f)
 	struct judge_verdict v = decide_run_end(d, f);
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
-	op_fill(run_ended_op(op), .node = d->o.node_id, .state = v.state, .due_at = v.due_at, .failure = v.failure,
-		.lost = v.lost, .dead = v.dead, .pause = v.pause,
-		.suspend = start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL);
+	op_fill(run_ended_op(op), .node = d->o.node_id, .state = v.state, .due_at = v.due_at,
+		.failure = v.failure, .lost = v.lost, .dead = v.dead, .pause = v.pause,
+		.suspend =
+			start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL);
 	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
 	copy_end(&run_ended_op(op)->attempt, &f->end);
 	run_ended_op(op)->attempt.outcome = v.outcome;

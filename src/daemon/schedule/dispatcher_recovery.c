@@ -126,7 +126,8 @@ static void on_node_opened(struct op *op, void *arg)
 	bool same = text_equal(node_open_op(op)->spawner, spawner_link_id(d->o.spawner));
 
 	if (!op->ok) {
-		log_error("could not register with the store, %s: %s", node_open_op(op)->rival ? "exiting" : "trying again", op->err.msg);
+		log_error("could not register with the store, %s: %s",
+			node_open_op(op)->rival ? "exiting" : "trying again", op->err.msg);
 		if (node_open_op(op)->rival)
 			d->o.on_exit(EXIT_TRY_AGAIN, d->o.arg);
 		spawner_link_close(d->o.spawner, REGISTER_DELAY);
@@ -156,9 +157,10 @@ static void register_node(struct dispatcher *d)
 	if (d->spawners.n == 0 || !text_equal(d->spawners.v[d->spawners.n - 1], id))
 		strv_add(&d->spawners, id);
 	op_fill(node_open_op(op), .node = d->o.node_id, .name = d->o.node_name,
-		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host, .now = clock_now(d->o.clock),
-		.labels = d->o.labels, .barred = d->o.barred, .ttl = d->o.lease,
-		.run_ttl = d->o.run_lease, .boot = d->o.boot_id, .machine = d->o.machine, .uptime = clock_boot(d->o.clock),
+		.spawner = d->spawners.v[d->spawners.n - 1], .host = d->host,
+		.now = clock_now(d->o.clock), .labels = d->o.labels, .barred = d->o.barred,
+		.ttl = d->o.lease, .run_ttl = d->o.run_lease, .boot = d->o.boot_id,
+		.machine = d->o.machine, .uptime = clock_boot(d->o.clock),
 		.past_spawners = d->o.past_spawners, .in_use = d->o.in_use);
 	if (d->o.on_spawner)
 		d->o.on_spawner(node_open_op(op)->spawner, d->o.arg);
@@ -206,7 +208,8 @@ static void report_running(struct dispatcher *d, const struct spawn_report *r)
 	if (f && f->stage != ACTIVE_RUN_ENDED) {
 		dispatcher_run_started(d, f, r->pid, r->started_at);
 	} else if (!f && (int64_t)(intptr_t)map_get(&d->disowned, r->run) != r->fence) {
-		log_warning("ending run %" PRId64 ": in the store it does not belong to this node", r->run);
+		log_warning("ending run %" PRId64 ": in the store it does not belong to this node",
+			r->run);
 		spawner_link_cancel(d->o.spawner, r->run, r->fence);
 	}
 }

@@ -63,14 +63,16 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 	struct err e = {};
 
 	job_spec_init(&spec);
-	if (!spec_json_from_text(spec_text, &spec, &e) || !params_json_run_from_text(f->run->params, &params, &warrant, &e)) {
+	if (!spec_json_from_text(spec_text, &spec, &e) ||
+		!params_json_run_from_text(f->run->params, &params, &warrant, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
 	policy_retry_of(&spec, &f->retry);
 	f->outlives_lease = active_run_outlives_lease(&spec);
 	if (!judge_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
-		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT, "the time of the run was over before it could start");
+		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT,
+			"the time of the run was over before it could start");
 		return;
 	}
 	if (spec.artifact && f->tree < 0) {
@@ -84,8 +86,11 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 		spec.warrant = STEAL(warrant);
 	}
 	tree = STEAL_FD(f->tree);
-	start_plan_build(&plan, &(struct start_plan_source){.run = f->run, .spec = &spec, .node = d->o.node_name,
-		.store_id = store_thread_store_id(d->o.store), .params = &params});
+	start_plan_build(&plan, &(struct start_plan_source){.run = f->run,
+					.spec = &spec,
+					.node = d->o.node_name,
+					.store_id = store_thread_store_id(d->o.store),
+					.params = &params});
 	plan.timeout = timeout;
 	warrants_put(&plan, spec.warrant);
 	plan.ends_with_lease = !f->outlives_lease;
@@ -126,7 +131,8 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 		return;
 	}
 	if (r->reason == START_STOPPING && !f->run->cancel_asked) {
-		d->spawner_stopping = true; /* a start that it does not read before it ends would be lost */
+		/* a start that it does not read before it ends would be lost */
+		d->spawner_stopping = true;
 		dispatcher_give_back(d, f, 0);
 		return;
 	}
@@ -134,14 +140,17 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 		usec_t delay = start_backoff(d);
 
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = r->run},
-			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s", r->run,
-			delay / USEC_MSEC, r->error ? r->error : "no reason given");
+			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s",
+			r->run, delay / USEC_MSEC, r->error ? r->error : "no reason given");
 		dispatcher_give_back(d, f, delay);
 		return;
 	}
 	if (start_failure_denies(r->reason))
 		f->refused = r->reason;
-	dispatcher_end_unstarted(d, f, f->run->cancel_asked ? ATTEMPT_CANCELLED : f->refused ? ATTEMPT_DENIED : ATTEMPT_NOT_STARTED,
+	dispatcher_end_unstarted(d, f,
+		f->run->cancel_asked ? ATTEMPT_CANCELLED
+		: f->refused	     ? ATTEMPT_DENIED
+				     : ATTEMPT_NOT_STARTED,
 		r->error);
 }
 
@@ -161,7 +170,8 @@ static void record_starts_in(struct dispatcher *d, usec_t delay)
 static void on_start_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct active_run *f = active_runs_get(&d->active_runs, run_started_op(op)->run, run_started_op(op)->fence);
+	struct active_run *f = active_runs_get(
+		&d->active_runs, run_started_op(op)->run, run_started_op(op)->fence);
 
 	if (!op->ok && f) {
 		f->start_recorded = false;

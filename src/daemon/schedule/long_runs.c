@@ -25,7 +25,8 @@ static void on_notice_added(struct op *op, void *arg)
 {
 	(void)arg;
 	if (!op->ok)
-		log_warning("could not add a notice that run %" PRId64 " takes unusually long: %s", notice_add_op(op)->run, op->err.msg);
+		log_warning("could not add a notice that run %" PRId64 " takes unusually long: %s",
+			notice_add_op(op)->run, op->err.msg);
 	op_free(op);
 }
 
@@ -34,8 +35,8 @@ static void add_notice(struct active_run *r, void *arg)
 	struct long_runs *l = arg;
 	struct op *op = op_new(OP_NOTICE_ADD, on_notice_added, l);
 
-	op_fill(notice_add_op(op), .uid = -1, .job = r->run->job, .run = r->run->id, .kind = NOTICE_KIND_LONG,
-		.now = clock_now(l->clock));
+	op_fill(notice_add_op(op), .uid = -1, .job = r->run->job, .run = r->run->id,
+		.kind = NOTICE_KIND_LONG, .now = clock_now(l->clock));
 	op->patient = true;
 	store_thread_submit(l->store, op);
 }

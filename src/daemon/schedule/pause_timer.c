@@ -53,7 +53,8 @@ static void on_pauses_ended(struct op *op, void *arg)
 	} else if (o->begun > 0) {
 		log_info("pauses of %zu jobs have begun", o->begun);
 	} else if (o->jobs + o->scopes > 0) {
-		log_info("pauses have ended: %zu of jobs, %zu others; %zu held runs may start", o->jobs, o->scopes, o->released);
+		log_info("pauses have ended: %zu of jobs, %zu others; %zu held runs may start",
+			o->jobs, o->scopes, o->released);
 	}
 	op_free(op);
 }

@@ -34,7 +34,8 @@ struct planner {
 	usec_t refused_since;
 	struct log_repeat not_planned;
 	char boot_id[64];
-	struct op *boot;             /* owned: the store refused it, it is submitted again at boot_at; NULL: none */
+	/* owned: the store refused it, it is submitted again at boot_at; NULL: none */
+	struct op *boot;
 	usec_t boot_at;
 	struct schedule_cache *schedule_cache; /* used on the store thread */
 };
@@ -72,7 +73,8 @@ static void on_booted(struct op *op, void *arg)
 {
 	struct planner *p = arg;
 
-	if (!op->ok && op->err.kind != ERR_UNCERTAIN && op->err.kind != ERR_REFUSED && !p->stopped) {
+	if (!op->ok && op->err.kind != ERR_UNCERTAIN && op->err.kind != ERR_REFUSED &&
+		!p->stopped) {
 		log_error("could not queue the boot jobs, trying again in 1 s: %s", op->err.msg);
 		p->boot = op;
 		p->boot_at = clock_now(p->clock) + RETRY_DELAY;
@@ -113,7 +115,9 @@ static bool boot_due(int64_t job, const char *text, usec_t now, usec_t *ret,
 		return true;
 	if (now < spec.from || (spec.until && now > spec.until)) {
 		log_line(LOG_LEVEL_INFO, &(struct log_about){.job = job},
-			"job %" PRId64 " does not run after this boot, which is before its 'from' or after its 'until'", job);
+			"job %" PRId64
+			" does not run after this boot, which is before its 'from' or after its 'until'",
+			job);
 		return false;
 	}
 	policy_start_of(&spec, ret_policy);
@@ -133,7 +137,8 @@ static bool read_boot_id(struct planner *p)
 	int r = named ? 0 : io_read_file(BOOT_ID_FILE, &file, 64);
 
 	if (r < 0) {
-		log_warning("boot jobs are not started, could not read '%s': %s", BOOT_ID_FILE, strerror(-r));
+		log_warning("boot jobs are not started, could not read '%s': %s", BOOT_ID_FILE,
+			strerror(-r));
 		return false;
 	}
 	if (!named)
@@ -185,8 +190,8 @@ static void on_planned(struct op *op, void *arg)
 	p->planning = false;
 	if (!op->ok) {
 		p->not_before = clock_now(p->clock) + RETRY_DELAY;
-		log_line(log_repeat(&p->not_planned, clock_boot(p->clock)), NULL, "could not plan due jobs, trying again every second: %s",
-			op->err.msg);
+		log_line(log_repeat(&p->not_planned, clock_boot(p->clock)), NULL,
+			"could not plan due jobs, trying again every second: %s", op->err.msg);
 		if (!p->refused.kind)
 			p->refused_since = clock_now(p->clock);
 		p->refused = op->err;
@@ -212,8 +217,9 @@ static usec_t plan(struct planner *p, usec_t now)
 	if (at > now)
 		return at;
 	op = op_new(OP_PLAN, on_planned, p);
-	op_fill(plan_op(op), .node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD, .limit = PLAN_LIMIT,
-		.steps = PLAN_STEPS, .fn = schedule_cache_plan, .fn_arg = p->schedule_cache);
+	op_fill(plan_op(op), .node = p->node_id, .now = now, .horizon = now + SLOTS_LOOKAHEAD,
+		.limit = PLAN_LIMIT, .steps = PLAN_STEPS, .fn = schedule_cache_plan,
+		.fn_arg = p->schedule_cache);
 	p->planning = true;
 	store_thread_submit(p->store, op);
 	return USEC_NEVER;

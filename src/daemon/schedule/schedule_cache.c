@@ -161,11 +161,13 @@ static bool next_slot(void *arg, usec_t after, usec_t *ret)
  */
 static bool slot_revalidate(struct compiled *c, usec_t slot, usec_t *ret)
 {
-	if (schedule_set_follows(c->set) || (schedule_set_next(c->set, slot - 1, ret) && *ret == slot)) {
+	if (schedule_set_follows(c->set) ||
+		(schedule_set_next(c->set, slot - 1, ret) && *ret == slot)) {
 		*ret = slot;
 		return true;
 	}
-	if (slot_before(next_slot, c, slot, slot - USEC_DAY > c->created_at ? slot - USEC_DAY : c->created_at, ret))
+	if (slot_before(next_slot, c, slot,
+		    slot - USEC_DAY > c->created_at ? slot - USEC_DAY : c->created_at, ret))
 		return true; /* earlier than before; if it was planned already, its row exists */
 	return schedule_set_next(c->set, slot, ret);
 }
@@ -216,15 +218,17 @@ static void add_planned_runs(const struct compiled *c, const struct slot_plan *p
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct slot_range *r = &plan->v[i];
 
-		plan_run_add(ret, &(struct planned_run){
-			.state = r->missed ? RUN_SKIPPED : RUN_QUEUED,
-			.slot = r->first,
-			.slot_last = r->last,
-			.slot_count = r->count,
-			.due_at = r->first + (r->missed ? 0 : io_random_upto(c->jitter)),
-			.reason = r->missed ? "missed" : NULL,
-			.caught_up = r->passed && !r->missed && c->policy.catchup.word == CATCHUP_ALL,
-		});
+		plan_run_add(ret,
+			&(struct planned_run){
+				.state = r->missed ? RUN_SKIPPED : RUN_QUEUED,
+				.slot = r->first,
+				.slot_last = r->last,
+				.slot_count = r->count,
+				.due_at = r->first + (r->missed ? 0 : io_random_upto(c->jitter)),
+				.reason = r->missed ? "missed" : NULL,
+				.caught_up = r->passed && !r->missed &&
+					     c->policy.catchup.word == CATCHUP_ALL,
+			});
 	}
 }
 
@@ -238,7 +242,8 @@ void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, 
 
 	if (!c) {
 		log_line(LOG_LEVEL_ERROR, &(struct log_about){.job = due->job},
-			"suspended job %" PRId64 ", its next slot cannot be computed: %s", due->job, e.msg);
+			"suspended job %" PRId64 ", its next slot cannot be computed: %s", due->job,
+			e.msg);
 		ret->suspend = text_equal(e.field, "tz") ? "bad_zone" : "bad_schedule";
 		return;
 	}
