@@ -461,7 +461,9 @@ static void submit_resume(struct notifier *n)
 	struct op_notice_resume *r = notice_resume_op(op);
 	void *try;
 
-	*r = (struct op_notice_resume){.node = n->o.node_id, .name = n->o.node_name, .now = clock_now(n->o.clock)};
+	r->node = n->o.node_id;
+	r->name = n->o.node_name;
+	r->now = clock_now(n->o.clock);
 	r->under_way = xcalloc(n->under_way.used ? n->under_way.used : 1, sizeof(*r->under_way));
 	for (size_t i = 0; (try = map_next(&n->under_way, &i));)
 		r->under_way[r->n++] = (int64_t)(intptr_t)try;
