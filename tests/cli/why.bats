@@ -20,7 +20,7 @@ setup_file() {
 	[ "${lines[2]}" = "       (jobctl next hourly)" ]
 	[[ ${lines[3]} == "next:  "* ]]
 	run -0 jobctl why once
-	[[ $output == *"now:   its schedule is over"*"last slots:"*"failed"*"its command failed: exit code 3"*"(jobctl log once#"* ]]
+	[[ $output == *"now:   its schedule has ended"*"last slots:"*"failed"*"its command failed: exit code 3"*"(jobctl log once#"* ]]
 }
 
 @test "planned slots are shown separately from past ones" {
@@ -44,12 +44,12 @@ setup_file() {
 }
 
 @test "why --at shows whether a time is a slot" {
-	[[ $(jobctl why hourly --at 2h) == "the job was not there at "* ]]
-	[[ $(jobctl why hourly --at "$(jobctl next hourly --count 1)") == *"is a slot, and is yet to come"* ]]
+	[[ $(jobctl why hourly --at 2h) == "the job did not exist at "* ]]
+	[[ $(jobctl why hourly --at "$(jobctl next hourly --count 1)") == *"is a slot in the future"* ]]
 	[[ $(jobctl why once --at "$(jobctl runs once --json | jq -r '.[0].slot')") == *"exit code 3"* ]]
 	run -2 jobctl why hourly --at yesterday-ish
 	[[ $output == "jobctl: --at: 'yesterday-ish', character 10: "* ]]
-	[[ $(jobctl why hourly --at yesterday) == "the job was not there at "* ]]
+	[[ $(jobctl why hourly --at yesterday) == "the job did not exist at "* ]]
 }
 
 @test "JSON has codes, sentences and commands" {

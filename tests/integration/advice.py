@@ -139,7 +139,7 @@ def suggestions_about_runs_work():
         wait_until("it waits", 20, lambda: "attempt failed" in why(d, again))
         follow(d, why(d, again), "jobctl log again#")
         d.add(name="lap", command=["sleep", "300"], schedule=["every 1s"], overlap="skip")
-        wait_until("a slot is skipped", 30, lambda: "still going on" in why(d, "lap"))
+        wait_until("a slot is skipped", 30, lambda: "still running" in why(d, "lap"))
         follow(d, why(d, "lap"), "jobctl set lap overlap=queue", skip=("jobctl log -f",))
         d.jobctl("pause", "lap")
         follow(d, wait_until("planned runs are held", 20, lambda: (lambda t: "jobctl resume lap" in t and t)(why(d, "lap"))),

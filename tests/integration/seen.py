@@ -96,10 +96,10 @@ def a_job_that_no_node_takes_says_which_labels_there_are_or_whom_to_undrain():
         d = c.nodes[0]
         job = c.add(d, "picky", 0, node_labels=["zone=b"])
         now = wait_until("it waits", 10, lambda: why(d, job)["code"] == "no_node" and why(d, job))
-        assert "no node that is there has zone=b; there is zone=a on n0, disk=fast on n0, zone=a on n1" in now["message"], now
+        assert "no available node has zone=b; there are zone=a on n0, disk=fast on n0, zone=a on n1" in now["message"], now
         assert now["command"] == "jobctl nodes", now
         shown = d.jobctl("list").stdout
-        assert "no node that is there" in shown or "no_node" in d.jobctl("list", "--json").stdout, shown
+        assert "no available node" in shown or "no_node" in d.jobctl("list", "--json").stdout, shown
         d.api().post("/v1/nodes/n0/drain")
         d.api().post("/v1/nodes/n1/drain")
         plain = c.add(d, "plain", 0)

@@ -150,13 +150,13 @@ def a_run_that_waits_for_another_run_of_its_job_is_explained():
     with Daemon() as d:
         d.start()
         held = d.add(name="held", command=["sleep", "60"], schedule=["every 1s"], overlap="queue")["id"]
-        said = expect(d, held, "overlap", "run ", "runs since")
+        said = expect(d, held, "overlap", "run ", "has been running since")
         assert said["command"].startswith("jobctl cancel held#"), said
         expect_listed(d, held, "overlap")
         expect_past(d, held, "limit", "waiting")
         d.api().post("/v1/jobs/%d/cancel" % held, {"running": True})
         skips = d.add(command=["sleep", "60"], schedule=["every 1s"])["id"]
-        expect_past(d, skips, "overlap", "still going on")
+        expect_past(d, skips, "overlap", "still running")
         d.api().post("/v1/jobs/%d/cancel" % skips, {"running": True})
         many = d.add(command=["sleep", "60"], schedule=["every 1s"], overlap="allow", max_running=2)["id"]
         expect(d, many, "max_running", "2 of 2")
@@ -174,7 +174,7 @@ def a_limit_is_reported_with_its_queue_or_owner():
         first = d.add(command=["sleep", "60"], queue="narrow")["id"]
         expect(d, first, "running", "run ")
         second = d.add(command=["true"], queue="narrow", deadline=600)["id"]
-        said = expect(d, second, "queue_full", "queue 'narrow' is full: 1 of 1", "it will not start any more")
+        said = expect(d, second, "queue_full", "queue 'narrow' is full: 1 of 1", "it will not start after")
         assert said["command"] == "jobctl queue list", said
         expect_listed(d, second, "queue_full")
         d.wait_final(d.add(command=["true"], queue="slow")["id"])
@@ -195,7 +195,7 @@ def a_full_node_is_reported():
         d.start()
         d.add(command=["sleep", "60"])
         job = d.add(command=["true"])["id"]
-        said = expect(d, job, "no_room", "1 run goes on")
+        said = expect(d, job, "no_room", "1 run is running")
         assert said["command"] == "jobctl status", said
         expect_listed(d, job, "no_room")
 
@@ -235,8 +235,8 @@ def an_ended_job_is_reported_with_the_user_who_ended_it():
         expect(d, gone, "removed", "by %s at 20" % ME)
         assert why(d, gone)["next"] == []
         once = d.add(command=["true"])["id"]
-        expect(d, once, "finished", "no slot left")
-        expect(d, d.add(command=["true"], schedule=["manual"])["id"], "manual", "triggers")
+        expect(d, once, "finished", "no further slots")
+        expect(d, d.add(command=["true"], schedule=["manual"])["id"], "manual", "triggered")
         expect(d, d.add(command=["true"], schedule=["@reboot"])["id"], "boot")
         expect(d, d.add(command=["sleep", "60"], schedule=["after-finish 1s"])["id"], "running", seconds=20)
         expect(d, lost, "suspended", "bad_zone", seconds=30)
@@ -256,7 +256,7 @@ def past_slots_are_explained_one_by_one():
         expect_past(d, good, "succeeded", "ended at")
         assert expect_past(d, bad, "failed", "exit code 3")["command"].startswith("jobctl log bad#")
         expect_past(d, dead, "dead", "after 2 attempts", "dead letter")
-        expect_past(d, long, "timed_out", "took too long")
+        expect_past(d, long, "timed_out", "exceeded its time limit")
         expect_past(d, late, "deadline", "too late")
         often = d.add(name="often", command=["true"], schedule=["every 1s"], catchup="none")["id"]
         wait_until("it has run", 15, lambda: [r for r in d.runs(often) if r["state"] == "succeeded"])
@@ -264,7 +264,7 @@ def past_slots_are_explained_one_by_one():
         d.stop()
         time.sleep(10)
         d.start()
-        missed = expect_past(d, often, "missed", "slots from", "nobody was there")
+        missed = expect_past(d, often, "missed", "slots from", "the scheduler was down")
         assert missed["command"] == "jobctl show often", missed
         # single times: a run, a missed slot, no slot, before the job, and in the future
         at = why(d, often, "?at=" + ran["slot"])["at"]

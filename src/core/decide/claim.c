@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decisions of a claim, in this order: too late, paused, no place, not yet; otherwise the run starts. */
+/* Applies the rules for a due run in this order: deadline, pause, overlap, condition, rate. */
 #include "core/decide/claim.h"
 #include "base/text.h"
 
-static const char *const late[][3] = {
-	/* why the run was put off, and its reason when it expires */
+static const char *const expiry_reasons[][3] = {
+	/* why the run was postponed, and the reasons recorded when it expires */
 	{"overlap", "deadline (overlap)", "expires (overlap)"},
 	{"limit", "deadline (limit)", "expires (limit)"},
 	{"paused", "deadline (paused)", "expires (paused)"},
@@ -25,9 +25,9 @@ usec_t claim_last_start(const struct start_policy *p, usec_t slot, int64_t attem
 
 const char *claim_expiry_reason(const char *held_by, bool expires)
 {
-	for (size_t i = 0; held_by && i < ELEMENTS(late); i++)
-		if (text_equal(late[i][0], held_by))
-			return late[i][expires ? 2 : 1];
+	for (size_t i = 0; held_by && i < ELEMENTS(expiry_reasons); i++)
+		if (text_equal(expiry_reasons[i][0], held_by))
+			return expiry_reasons[i][expires ? 2 : 1];
 	return expires ? "expires" : "deadline";
 }
 
@@ -36,21 +36,26 @@ static const char *stop_reason(enum run_hold stopped)
 	return stopped == HOLD_FROZEN ? "frozen" : "paused";
 }
 
-/* A slot inside a pause is skipped, whenever the run is looked at, unless it was started before or is the last slot. */
-static bool passed_over(const struct claim_facts *f)
+/*
+ * A slot inside a pause is skipped, also if the run is decided later. Runs with an attempt and last
+ * slots are not skipped.
+ */
+static bool slot_is_skipped(const struct claim_facts *f)
 {
 	return f->slot_stopped != HOLD_NONE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0 && f->recurs;
 }
 
-/* Other runs, also of slots before the pause, wait for its end. */
-static bool stopped_now(const struct claim_facts *f)
+/* Other runs, including those of slots before the pause, wait for its end. */
+static bool is_paused_now(const struct claim_facts *f)
 {
 	return (f->stopped == HOLD_FROZEN && !f->overrides_freeze) || (f->stopped == HOLD_PAUSED && !f->forced);
 }
 
 static struct claim_verdict no_permit(const struct claim_facts *f)
 {
-	/* begun, and without a place: a dead letter that is to be tried again, and stands behind whatever goes on */
+	/*
+	 * a dead letter that is retried has an attempt but no permit: it waits for the running runs
+	 */
 	if (f->attempt > 0)
 		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "overlap"};
 	switch (f->policy.overlap) {
@@ -64,22 +69,22 @@ static struct claim_verdict no_permit(const struct claim_facts *f)
 	case OVERLAP_ALLOW:
 		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "limit"};
 	default:
-		if (f->caught_up) /* slots to be caught up run one after another */
+		if (f->caught_up) /* catch-up runs start one after another */
 			return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = HOLD_PERMIT, .reason = "overlap"};
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 	}
 }
 
-/* Looked at again at 'at', or when it is too late, whichever comes first. */
+/* Decides again at 'at', or just after the last possible start if that is earlier. */
 static struct claim_verdict wait_until(usec_t at, const char *reason, usec_t last)
 {
 	return (struct claim_verdict){.verb = CLAIM_WAIT, .reason = reason, .at = at <= last ? at : last + 1};
 }
 
-/* At the same moments for all that wait: one claim looks at all of them, and not one at each. */
-static usec_t next_look(usec_t now)
+/* Rounded to common times, so that one claim checks all waiting runs. */
+static usec_t next_check_time(usec_t now)
 {
-	return (now / CLAIM_LOOK_AGAIN + 1) * CLAIM_LOOK_AGAIN;
+	return (now / CLAIM_CHECK_INTERVAL + 1) * CLAIM_CHECK_INTERVAL;
 }
 
 struct claim_verdict claim_decide(const struct claim_facts *f)
@@ -90,24 +95,24 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 
 	if (f->now > last)
 		return (struct claim_verdict){.verb = CLAIM_EXPIRE, .reason = claim_expiry_reason(f->held_by, expires)};
-	if (passed_over(f))
+	if (slot_is_skipped(f))
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = stop_reason(f->slot_stopped)};
-	if (stopped_now(f))
+	if (is_paused_now(f))
 		return (struct claim_verdict){.verb = CLAIM_HOLD, .hold = f->stopped, .reason = stop_reason(f->stopped)};
 	if (f->overtaken && f->policy.overlap == OVERLAP_REPLACE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0)
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 	if (needs_permit && !permit_free && !f->forced)
 		return no_permit(f);
 	if (f->unmet)
-		return wait_until(next_look(f->now), f->unknown ? "condition unknown" : "condition", last);
+		return wait_until(next_check_time(f->now), f->unknown ? "condition unknown" : "condition", last);
 	if (f->rate_at > f->now)
 		return wait_until(f->rate_at, "rate", last);
 	return (struct claim_verdict){.verb = CLAIM_START, .takes_permit = permit_free};
 }
 
-/* ---- whose turn ---- */
+/* ---- the order of lanes ---- */
 
-/* Below 0: 'a' comes first. */
+/* Negative: 'a' comes first. */
 static int lane_compare(const struct claim_lane *a, const struct claim_lane *b)
 {
 	int64_t weight_a = a->weight > 0 ? a->weight : 1, weight_b = b->weight > 0 ? b->weight : 1;

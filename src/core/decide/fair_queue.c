@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue that serves its keys (users) in turns, and holds back keys whose results are not consumed. */
+/* Implements the round-robin queue with one lane per key. */
 #include "core/decide/fair_queue.h"
 #include "base/text.h"
 #include <stdlib.h>

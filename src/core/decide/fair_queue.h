@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A queue that serves its keys (users) in turns, and holds back keys whose results are not consumed. */
+/* Round-robin queue over keys (users) that holds back keys whose results are not consumed. */
 #pragma once
 #include "base/map.h"
 #include "core/decide/fair_share.h"
@@ -7,19 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* First member of what is queued. */
+/* First member of each queued object. */
 struct fair_item {
 	struct fair_item *next;
 	uint64_t number; /* order of arrival */
 	int64_t key;
-	bool begun;      /* continues earlier work: never held back, because only its end releases what it holds */
+	bool begun;      /* continues earlier work: never held back, because only its end releases its bytes */
 };
 
 struct fair_lane;
 
 /*
- * Each key has a lane in order of arrival, and the lanes take turns: with k busy keys, the first item of a new key is
- * served after at most k others. A key is held back while the bytes that are charged to it exceed its share.
+ * Each key has a lane in order of arrival, and the lanes take turns: with k busy keys, the first
+ * item of a new key is served after at most k others. A key is held back while the bytes that are
+ * charged to it exceed its share.
  */
 struct fair_queue {
 	struct map lanes;        /* struct fair_lane by key, owned */
@@ -31,7 +32,9 @@ struct fair_queue {
 };
 
 void fair_queue_push(struct fair_queue *q, struct fair_item *item /* its key is set; moved */);
-/* The next item; NULL: there is none, or all that wait are held back. 'all': nothing is held back. */
+/*
+ * The next item; NULL: there is none, or all that wait are held back. 'all': nothing is held back.
+ */
 struct fair_item *fair_queue_pop(struct fair_queue *q, bool all);
 bool fair_queue_ready(const struct fair_queue *q); /* whether fair_queue_pop() returns one */
 void fair_queue_charge(struct fair_queue *q, int64_t key, int64_t bytes); /* negative: released */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Divides a limited resource (slots, connections, bytes) between owners. */
+/* Computes the share of each owner in a limited resource. */
 #include "core/decide/fair_share.h"
 
 bool fair_share_allows(const struct fair_share *s, int64_t held, int64_t want)

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /*
- * An owner never holds more than what is still free. k owners that take all they can get leave 1/(k + 1) of the total,
- * so the resource is not exhausted by a few owners, and one owner alone can use half of it.
+ * An owner never holds more than what is still free. k owners that take all they can get leave 1/(k
+ * + 1) of the total, so the resource is not exhausted by a few owners, and one owner alone can use
+ * half of it.
  */
 struct fair_share {
 	int64_t total;
@@ -28,7 +29,7 @@ struct fair_claim {
 };
 
 /*
- * The claim that gets the next unit: of the owners that hold the fewest units the one that waits longest. Returns n if no
- * claim may have one.
+ * The claim that gets the next unit: of the owners that hold the fewest units the one that waits
+ * longest. Returns n if no claim may have one.
  */
 size_t fair_share_next(const struct fair_share *s, const struct fair_claim *claims, size_t n);

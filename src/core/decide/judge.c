@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the end of an attempt makes of its run. */
+/* Applies exit rules, retry policy and time limits to an ended attempt. */
 #include "core/decide/judge.h"
 #include "core/job/policy.h"
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SAY(v, ...) snprintf((v)->reason, sizeof((v)->reason), __VA_ARGS__)
+#define SET_REASON(v, ...) snprintf((v)->reason, sizeof((v)->reason), __VA_ARGS__)
 
-/* The end of the run's time; USEC_NEVER: it has no limit, or has not started. */
+/* When the run timeout ends; USEC_NEVER: no limit, or the run has not started. */
 static usec_t run_end(const struct retry_policy *p, usec_t first_start)
 {
 	if (!p->run_timeout || !first_start)
@@ -23,7 +23,7 @@ bool judge_time_left(const struct retry_policy *p, usec_t first_start, usec_t ti
 		if (end <= now)
 			return false;
 		if (end - now < left)
-			left = end - now; /* and not more, when the clock was set back */
+			left = end - now; /* at most the whole timeout, also after the clock was set back */
 	}
 	*ret = !left || (timeout && timeout < left) ? timeout : left;
 	return true;
@@ -38,7 +38,7 @@ static enum exit_action action_of(const struct retry_policy *p, const struct jud
 	return c->exit_code == 0 ? EXIT_OK : EXIT_RETRY;
 }
 
-static void say_retry(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
+static void set_retry_reason(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
 {
 	char after[32];
 
@@ -50,26 +50,26 @@ static void say_retry(const struct retry_policy *p, const struct judge_case *c, 
 		snprintf(after, sizeof(after), "exit code %d", (int)c->exit_code);
 	else
 		snprintf(after, sizeof(after), "failed start");
-	SAY(v, "retry %" PRId64 " of %" PRId64 " after %s", c->failures + 1, p->retries, after);
+	SET_REASON(v, "retry %" PRId64 " of %" PRId64 " after %s", c->failures + 1, p->retries, after);
 }
 
-/* Queued again, unless nobody wants that or the time of the run would be over by then. */
+/* Queues the run again, unless it was cancelled or the run timeout ends before the next attempt. */
 static void requeue_attempt(const struct retry_policy *p, const struct judge_case *c, usec_t due_at, struct judge_verdict *v)
 {
 	if (c->cancel_asked) {
 		v->state = RUN_CANCELLED;
-		SAY(v, "cancelled");
+		SET_REASON(v, "cancelled");
 	} else if (due_at >= run_end(p, c->first_start)) {
 		v->state = RUN_TIMED_OUT;
 		v->dead = p->retries > 0;
-		SAY(v, "run timeout");
+		SET_REASON(v, "run timeout");
 	} else {
 		v->state = RUN_QUEUED;
 		v->due_at = due_at;
 	}
 }
 
-/* A failed one that counts: 'state' is what it is when there are no tries left. */
+/* A failed attempt. 'state' is the state of the run if no retry is left. */
 static void judge_failure(const struct retry_policy *p, const struct judge_case *c, enum run_state state,
 	struct judge_verdict *v)
 {
@@ -77,25 +77,25 @@ static void judge_failure(const struct retry_policy *p, const struct judge_case 
 	if (c->outcome == ATTEMPT_TIMED_OUT && c->now >= run_end(p, c->first_start)) {
 		v->state = state;
 		v->dead = p->retries > 0;
-		SAY(v, "run timeout");
+		SET_REASON(v, "run timeout");
 		return;
 	}
 	if (c->failures < p->retries) {
-		say_retry(p, c, v);
+		set_retry_reason(p, c, v);
 		requeue_attempt(p, c, c->now + policy_backoff_delay(&p->backoff, c->failures + 1, c->random), v);
 		return;
 	}
 	v->state = state;
 	v->dead = p->retries > 0;
 	if (v->dead)
-		SAY(v, "retries used up");
+		SET_REASON(v, "retries used up");
 	else if (c->outcome == ATTEMPT_TIMED_OUT)
-		SAY(v, "timeout");
+		SET_REASON(v, "timeout");
 	else if (c->outcome == ATTEMPT_NOT_STARTED)
-		SAY(v, "not_started");
+		SET_REASON(v, "not_started");
 }
 
-/* The command ended by itself, or by a signal that we did not send. */
+/* The command exited, or was ended by a signal that the spawner did not send. */
 static void judge_exit(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
 {
 	enum exit_action action = action_of(p, c);
@@ -114,24 +114,24 @@ static void judge_exit(const struct retry_policy *p, const struct judge_case *c,
 	v->dead = action == EXIT_DEAD;
 	v->pause = action == EXIT_PAUSE;
 	if (v->dead)
-		SAY(v, "dead letter by exit code");
+		SET_REASON(v, "dead letter by exit code");
 	else if (v->pause)
-		SAY(v, "job paused");
+		SET_REASON(v, "job paused");
 }
 
 static void judge_lost(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
 {
 	v->lost = !c->stopped;
 	if (c->stopped) {
-		SAY(v, "rerun after shutdown");
+		SET_REASON(v, "rerun after shutdown");
 		requeue_attempt(p, c, c->now, v);
 	} else if (c->cancel_asked || (p->rerun_lost && c->lost < RUN_LOST_MAX)) {
-		SAY(v, "rerun %" PRId64 " of %d after loss", c->lost + 1, RUN_LOST_MAX);
+		SET_REASON(v, "rerun %" PRId64 " of %d after loss", c->lost + 1, RUN_LOST_MAX);
 		requeue_attempt(p, c, c->now, v);
 	} else {
 		v->state = RUN_LOST;
 		v->dead = p->retries > 0;
-		SAY(v, "lost");
+		SET_REASON(v, "lost");
 	}
 }
 
@@ -145,13 +145,13 @@ struct judge_verdict judge_attempt(const struct retry_policy *p, const struct ju
 		break;
 	case ATTEMPT_CANCELLED:
 		v.state = RUN_CANCELLED;
-		SAY(&v, "cancelled");
+		SET_REASON(&v, "cancelled");
 		break;
 	case ATTEMPT_NOT_STARTED:
 		judge_failure(p, c, RUN_FAILED, &v);
 		break;
 	case ATTEMPT_DENIED:
-		SAY(&v, "%s", c->denial ? c->denial : "denied");
+		SET_REASON(&v, "%s", c->denial ? c->denial : "denied");
 		break;
 	case ATTEMPT_LOST:
 		judge_lost(p, c, &v);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds conditions against the figures of the machine. */
+/* Parses load and pressure figures and evaluates 'when' conditions. */
 #include "core/decide/machine_conditions.h"
 #include "base/err.h"
 #include "base/text.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* "12.34" to thousandths; no more than a machine can mean. */
+/* "12.34" in thousandths; -1: not a number, or 1000000 or more. */
 static int64_t thousandths_at(const char *text)
 {
 	char *end;

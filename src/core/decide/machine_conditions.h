@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How busy the machine is, as figures that conditions ('when') are held against. */
+/* Machine load figures and the 'when' conditions on them. */
 #pragma once
 #include "core/job/policy.h"
 
 struct strv;
 
-/* Thousandths: of a load average, of a percent of pressure. */
+/* Thousandths of a load average, or of a percent of pressure. */
 struct machine_figures {
 	int64_t thousandths[MACHINE_FIGURE_MAX]; /* negative: unknown */
 };
 #define MACHINE_UNKNOWN ((struct machine_figures){{-1, -1, -1, -1}})
 _Static_assert(MACHINE_FIGURE_MAX == 4, "MACHINE_UNKNOWN has one for each");
 
-/* The figures in the texts of /proc/pressure/… and /proc/loadavg; -1: there is none. */
+/* Parse the contents of /proc/pressure/… and /proc/loadavg; -1: no figure. */
 int64_t machine_conditions_parse_pressure(const char *text);
 int64_t machine_conditions_parse_load(const char *text);
 
-/* Whether all conditions hold. One whose figure is unknown does not: nobody can say that the machine is idle. */
+/* Whether all conditions hold. A condition whose figure is unknown does not hold. */
 bool machine_conditions_hold(const struct machine_figures *m, const struct strv *when /* checked */);
-bool machine_conditions_known(const struct machine_figures *m, const struct strv *when /* checked */); /* every figure they ask for */
+bool machine_conditions_known(const struct machine_figures *m, const struct strv *when /* checked */); /* whether all their figures are known */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments over nodes: quotas say how many each has, hashes say which. */
+/* Distributes segments evenly with as few moves as possible. */
 #include "core/decide/spread.h"
 #include "base/text.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-struct share {
+struct node_share {
 	size_t has, quota;
 };
 
-/* How much this node wants that segment; the same everywhere and for ever. */
+/* Rendezvous hash of node and segment. Must never change: all nodes compute it. */
 static uint64_t score(const char *name, int segment)
 {
 	uint64_t h = UINT64_C(0xCBF29CE484222325) ^ ((uint64_t)segment + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -22,8 +22,8 @@ static uint64_t score(const char *name, int segment)
 	return h ^ h >> 31;
 }
 
-/* What does not divide evenly stays with those who have most: that moves least. */
-static void set_quotas(struct share *v, size_t n)
+/* The remainder goes to the nodes that have the most segments, which needs the fewest moves. */
+static void set_quotas(struct node_share *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		v[i].quota = SEGMENTS / n;
@@ -37,8 +37,8 @@ static void set_quotas(struct share *v, size_t n)
 	}
 }
 
-/* Who has too many gives up what it wants least. */
-static void release_excess(struct share *v, const char *const names[], int ret[SEGMENTS], int node)
+/* Releases the segments with the lowest scores of a node above its quota. */
+static void release_excess(struct node_share *v, const char *const names[], int ret[SEGMENTS], int node)
 {
 	while (v[node].has > v[node].quota) {
 		int least = SPREAD_UNASSIGNED;
@@ -51,7 +51,7 @@ static void release_excess(struct share *v, const char *const names[], int ret[S
 	}
 }
 
-static int best_node(const struct share *v, const char *const names[], size_t n, int segment)
+static int best_node(const struct node_share *v, const char *const names[], size_t n, int segment)
 {
 	int best = SPREAD_UNASSIGNED;
 
@@ -64,7 +64,7 @@ static int best_node(const struct share *v, const char *const names[], size_t n,
 
 size_t spread_segments(const char *const names[], size_t n, const int was[SEGMENTS], int ret[SEGMENTS])
 {
-	struct share *v = xcalloc(n ? n : 1, sizeof(*v));
+	struct node_share *v = xcalloc(n ? n : 1, sizeof(*v));
 	size_t moved = 0;
 
 	for (int s = 0; s < SEGMENTS; s++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which node plans which segment of the schedule. */
+/* Assigns schedule segments to nodes. */
 #pragma once
 #include "core/job/job.h"
 #include <stddef.h>
@@ -7,8 +7,9 @@
 #define SPREAD_UNASSIGNED (-1)
 
 /*
- * Gives each segment a node, as evenly as it can be, with as few moves from what was as that takes; which ones move, and
- * to whom, rendezvous hashing of the names decides, so that whoever asks gets the same answer. 'was' and 'ret' are
- * places in 'names', or SPREAD_UNASSIGNED; without nodes nobody gets anything. Returns how many have moved.
+ * Distributes the segments evenly over the nodes with as few moves as possible. Rendezvous hashing
+ * of the names selects the segments that move and their new nodes, so every node computes the same
+ * result. 'was' and 'ret' hold indexes of 'names' or SPREAD_UNASSIGNED; without nodes all segments
+ * are unassigned. Returns the number of moved segments.
  */
 size_t spread_segments(const char *const names[], size_t n, const int was[SEGMENTS], int ret[SEGMENTS]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a job waits now, or will never run again. */
+/* Explains why a job is waiting or will never run again. */
 #include "core/decide/why.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UNPLANNED (5 * USEC_SEC) /* what is not planned so long after its time is late */
+#define UNPLANNED (5 * USEC_SEC) /* a slot that is not planned this long after its time is reported */
 
 static const char *const names[WHY_CODE_MAX] = {
 	[WHY_NONE] = "none",
@@ -118,26 +118,26 @@ static bool say_pause_at(const struct why_facts *f, usec_t due, struct why_reaso
 	return f->pause && (!f->pause->until || f->pause->until > due) && say_pause(f, ret);
 }
 
-/* A run that was put aside by a pause which nobody has found any more is let go within moments. */
+/* A run whose pause is over stays on hold for a moment, until it is released. */
 static bool say_held(const struct why_facts *f, struct why_reason *ret)
 {
 	if (f->run->hold != HOLD_PAUSED && f->run->hold != HOLD_FROZEN)
 		return false;
 	if (say_pause(f, ret))
 		return true;
-	why_say(ret, f->run->hold == HOLD_FROZEN ? WHY_FROZEN : WHY_PAUSED, "it was held back by a pause that is over");
+	why_say(ret, f->run->hold == HOLD_FROZEN ? WHY_FROZEN : WHY_PAUSED, "it is still on hold after a pause that has ended");
 	why_type(ret, "jobctl resume %s", f->ref);
 	return true;
 }
 
-static bool say_place(const struct why_facts *f, struct why_reason *ret)
+static bool say_permit(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
 	if (f->run->hold != HOLD_PERMIT)
 		return false;
 	if (f->places > 1) {
-		why_say(ret, WHY_MAX_RUNNING, "as many of its runs as may go on at a time: %" PRId64 " of %" PRId64, f->taken,
+		why_say(ret, WHY_MAX_RUNNING, "the maximum number of its runs is running: %" PRId64 " of %" PRId64, f->taken,
 			f->places);
 		why_type(ret, "jobctl runs %s --state running", f->ref);
 	} else if (f->holder && f->holder->state == RUN_QUEUED) {
@@ -145,11 +145,11 @@ static bool say_place(const struct why_facts *f, struct why_reason *ret)
 			f->holder->id, rfc3339_format(f->holder->due_at, at));
 		why_type(ret, "jobctl cancel %s#%" PRId64, f->ref, f->holder->id);
 	} else if (f->holder && f->holder->started_at) {
-		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which runs since %s", f->holder->id,
+		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which has been running since %s", f->holder->id,
 			rfc3339_format(f->holder->started_at, at));
 		why_type(ret, "jobctl cancel %s#%" PRId64, f->ref, f->holder->id);
 	} else {
-		why_say(ret, WHY_OVERLAP, "it waits for the end of the run before it");
+		why_say(ret, WHY_OVERLAP, "it waits for the end of the previous run");
 		why_type(ret, "jobctl runs %s", f->ref);
 	}
 	return true;
@@ -157,7 +157,7 @@ static bool say_place(const struct why_facts *f, struct why_reason *ret)
 
 static void say_condition(const struct why_facts *f, struct why_reason *ret)
 {
-	why_say(ret, WHY_CONDITION, "it waits for a condition: %s", f->unmet ? f->unmet : "it did not hold a moment ago");
+	why_say(ret, WHY_CONDITION, "it waits for a condition: %s", f->unmet ? f->unmet : "it did not hold at the last check");
 	why_type(ret, "jobctl run %s --force", f->ref);
 }
 
@@ -165,7 +165,7 @@ static void say_rate(const char *whose, const char *name, usec_t at, const char 
 {
 	char when[RFC3339_MAX];
 
-	why_say(ret, WHY_RATE, "it waits for the rate of %s%s%s%s; the next one may start at %s", whose, name ? " '" : "",
+	why_say(ret, WHY_RATE, "it waits for the rate of %s%s%s%s; the next run may start at %s", whose, name ? " '" : "",
 		name ? name : "", name ? "'" : "", rfc3339_format(at, when));
 	why_type(ret, "%s", command);
 }
@@ -182,7 +182,7 @@ static bool say_spawner(const struct why_facts *f, struct why_reason *ret)
 	if (!f->node.spawner[0] || f->nodes.elsewhere)
 		return false;
 	why_say(ret, WHY_NO_SPAWNER, "nothing can be started: %s%s", f->node.spawner,
-		f->bound ? "; ask an administrator to look at it" : "");
+		f->bound ? "; ask an administrator" : "");
 	if (f->bound)
 		return true;
 	if (f->node.spawner_stopped)
@@ -192,7 +192,7 @@ static bool say_spawner(const struct why_facts *f, struct why_reason *ret)
 	return true;
 }
 
-/* Its time is yet to come: the first attempt's, another's, or that of a new look. */
+/* The run is due later: its first attempt, a retry, or the next check of its condition or rate. */
 static bool say_not_due(const struct why_facts *f, struct why_reason *ret)
 {
 	const struct run *r = f->run;
@@ -221,7 +221,7 @@ static bool say_share(const struct why_share *s, enum why_code code, const char 
 	struct why_reason *ret)
 {
 	if (s->running > 0 && s->active >= s->running) {
-		why_say(ret, code, "%s '%s' is full: %" PRId64 " of %" PRId64 " run", whose, s->name, s->active, s->running);
+		why_say(ret, code, "%s '%s' is full: %" PRId64 " of %" PRId64 " are running", whose, s->name, s->active, s->running);
 		why_type(ret, "%s", command);
 		return true;
 	}
@@ -241,7 +241,7 @@ static void type_undrain(const struct why_facts *f, struct why_reason *ret)
 		why_type(ret, "jobctl node undrain %s", f->nodes.drained);
 }
 
-/* No node will take it, this one or another. */
+/* No node of the cluster can take the run. */
 static bool say_nodes(const struct why_facts *f, struct why_reason *ret)
 {
 	const struct why_nodes *n = &f->nodes;
@@ -249,11 +249,11 @@ static bool say_nodes(const struct why_facts *f, struct why_reason *ret)
 	if (n->alive == 0 || n->fit_awake > 0)
 		return false;
 	if (n->fit > 0) {
-		why_say(ret, WHY_DRAINED, "every node%s%s is drained, and starts nothing new", n->wanted ? " with " : "",
+		why_say(ret, WHY_DRAINED, "every node%s%s is drained and starts no new runs", n->wanted ? " with " : "",
 			n->wanted ? n->wanted : "");
 		type_undrain(f, ret);
 	} else {
-		why_say(ret, WHY_NO_NODE, "no node that is there has %s; %s%s", n->wanted, n->offered ? "there is " : "no node has any label",
+		why_say(ret, WHY_NO_NODE, "no available node has %s; %s%s", n->wanted, n->offered ? "there are " : "no node has any label",
 			n->offered ? n->offered : "");
 		why_type(ret, "jobctl nodes");
 	}
@@ -265,7 +265,7 @@ static bool say_node(const struct why_facts *f, struct why_reason *ret)
 	if (f->nodes.elsewhere) {
 		return false;
 	} else if (f->node.stopping) {
-		why_say(ret, WHY_DRAINING, "this node starts nothing any more: it is ending");
+		why_say(ret, WHY_DRAINING, "this node is shutting down and starts no new runs");
 		why_type(ret, "jobctl status");
 	} else if (say_spawner(f, ret)) {
 		return true;
@@ -278,7 +278,7 @@ static bool say_node(const struct why_facts *f, struct why_reason *ret)
 	return true;
 }
 
-/* A run is put off by a few seconds each time that its artifact cannot be had. */
+/* A run is postponed by a few seconds whenever its artifact cannot be fetched. */
 static bool say_artifact(const struct why_facts *f, struct why_reason *ret)
 {
 	if (!f->artifact || !f->node.artifacts[0] || f->nodes.elsewhere || f->run->attempt > 0 || f->run->slot > f->now)
@@ -292,8 +292,8 @@ static bool say_room(const struct why_facts *f, struct why_reason *ret)
 {
 	if (f->node.room > 0 || f->nodes.elsewhere)
 		return false;
-	why_say(ret, WHY_NO_ROOM, "this node is full: %" PRId64 " run%s, and no more may", f->node.active,
-		f->node.active == 1 ? " goes on" : "s go on");
+	why_say(ret, WHY_NO_ROOM, "this node is full: %" PRId64 " run%s", f->node.active,
+		f->node.active == 1 ? " is running" : "s are running");
 	why_type(ret, "jobctl status");
 	return true;
 }
@@ -304,7 +304,7 @@ static bool say_overlap_to_come(const struct why_facts *f, struct why_reason *re
 
 	if (f->places == 0 || f->taken < f->places || f->run->attempt > 0 || f->run->forced || !f->holder)
 		return false;
-	why_say(ret, WHY_OVERLAP, "run %" PRId64 " of the job goes on since %s", f->holder->id,
+	why_say(ret, WHY_OVERLAP, "run %" PRId64 " of the job has been running since %s", f->holder->id,
 		rfc3339_format(f->holder->started_at, at));
 	why_type(ret, "jobctl runs %s", f->ref);
 	return true;
@@ -331,8 +331,8 @@ static bool say_clock(const struct why_facts *f, struct why_reason *ret)
 {
 	if (f->node.clock == CLOCK_GOOD)
 		return false;
-	why_say(ret, WHY_CLOCK, "nothing starts by a clock that is not to be believed: %s",
-		f->node.clock == CLOCK_WRONG ? "it says a time before 2025" : "nobody has set it since the boot");
+	why_say(ret, WHY_CLOCK, "nothing starts because the clock is not reliable: %s",
+		f->node.clock == CLOCK_WRONG ? "it shows a time before 2025" : "it was not synchronised since the boot");
 	why_type(ret, "timedatectl");
 	return true;
 }
@@ -342,11 +342,11 @@ static void say_queued(const struct why_facts *f, struct why_reason *ret)
 	char at[RFC3339_MAX];
 	size_t len;
 
-	if (!say_clock(f, ret) && !say_held(f, ret) && !say_place(f, ret) && !say_artifact(f, ret) && !say_not_due(f, ret))
+	if (!say_clock(f, ret) && !say_held(f, ret) && !say_permit(f, ret) && !say_artifact(f, ret) && !say_not_due(f, ret))
 		say_due(f, ret);
 	len = strlen(ret->message);
 	if (f->last_start && f->run->due_at <= f->now)
-		snprintf(ret->message + len, sizeof(ret->message) - len, "; after %s it will not start any more",
+		snprintf(ret->message + len, sizeof(ret->message) - len, "; it will not start after %s",
 			rfc3339_format(f->last_start, at));
 }
 
@@ -357,7 +357,7 @@ static void say_started(const struct why_facts *f, struct why_reason *ret)
 	if (!f->run->started_at && say_spawner(f, ret))
 		return;
 	if (f->run->started_at)
-		why_say(ret, WHY_RUNNING, "run %" PRId64 " runs since %s", f->run->id, rfc3339_format(f->run->started_at, at));
+		why_say(ret, WHY_RUNNING, "run %" PRId64 " has been running since %s", f->run->id, rfc3339_format(f->run->started_at, at));
 	else
 		why_say(ret, WHY_RUNNING, "run %" PRId64 " is being started", f->run->id);
 	why_type(ret, "jobctl log -f %s#%" PRId64, f->ref, f->run->id);
@@ -370,7 +370,7 @@ static void say_started(const struct why_facts *f, struct why_reason *ret)
 	}
 }
 
-/* ---- no run is there ---- */
+/* ---- a job without an open run ---- */
 
 static void say_ended(const struct why_facts *f, enum why_code code, const char *word, struct why_reason *ret)
 {
@@ -392,7 +392,7 @@ static bool say_state(const struct why_facts *f, struct why_reason *ret)
 {
 	switch (f->state) {
 	case JOB_FINISHED:
-		why_say(ret, WHY_FINISHED, "its schedule is over: it has no slot left");
+		why_say(ret, WHY_FINISHED, "its schedule has ended: it has no further slots");
 		why_type(ret, "jobctl run %s", f->ref);
 		return true;
 	case JOB_CANCELLED:
@@ -404,7 +404,7 @@ static bool say_state(const struct why_facts *f, struct why_reason *ret)
 	case JOB_SUSPENDED:
 		if (why_denied(WHY_SUSPENDED, f->state_reason, f->owner.name, f->ref, ret))
 			return true;
-		why_say(ret, WHY_SUSPENDED, "it cannot go on: %s", f->state_reason ? f->state_reason : "nobody knows why");
+		why_say(ret, WHY_SUSPENDED, "it is suspended: %s", f->state_reason ? f->state_reason : "the reason is unknown");
 		why_type(ret, "jobctl edit %s", f->ref);
 		return true;
 	case JOB_PAUSED:
@@ -418,13 +418,15 @@ static bool say_state(const struct why_facts *f, struct why_reason *ret)
 	}
 }
 
-/* A slot is planned before its time; one that is past waits for somebody who does it. */
+/*
+ * Slots are planned before their time, so a past slot that is not planned is a problem of its node.
+ */
 static void say_unplanned(const struct why_facts *f, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
-	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed, and nobody has planned it yet: %s", rfc3339_format(f->next_slot, at),
-		f->node.refused[0] ? f->node.refused : f->nodes.leader ? "the node that has to does not" : "no node leads, so what another had is not given to a new one");
+	why_say(ret, WHY_UNPLANNED, "its slot at %s has passed without being planned: %s", rfc3339_format(f->next_slot, at),
+		f->node.refused[0] ? f->node.refused : f->nodes.leader ? "the node that is responsible for it does not plan it" : "no node leads, so it is not assigned to another node");
 	why_type(ret, "jobctl nodes");
 }
 
@@ -442,16 +444,16 @@ static void say_next(const struct why_facts *f, struct why_reason *ret)
 		why_say(ret, WHY_SCHEDULED, "nothing is due; its next slot is %s", rfc3339_format(f->next_slot, at));
 		why_type(ret, "jobctl next %s", f->ref);
 	} else if (f->follows) {
-		why_say(ret, WHY_FOLLOWS, "its next slot counts from the end of its run, and is being looked for");
+		why_say(ret, WHY_FOLLOWS, "its next slot counts from the end of its run and is being computed");
 		why_type(ret, "jobctl runs %s", f->ref);
 	} else if (f->boots) {
 		why_say(ret, WHY_BOOT, "it waits for the next boot of the machine");
 		why_type(ret, "jobctl run %s", f->ref);
 	} else if (f->manual) {
-		why_say(ret, WHY_MANUAL, "it runs when somebody triggers it");
+		why_say(ret, WHY_MANUAL, "it runs only when it is triggered");
 		why_type(ret, "jobctl run %s", f->ref);
 	} else {
-		why_say(ret, WHY_SCHEDULED, "its next slot is being looked for");
+		why_say(ret, WHY_SCHEDULED, "its next slot is being computed");
 		why_type(ret, "jobctl next %s", f->ref);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What became of a slot, or of a moment that may have been none. */
+/* Explains the outcome of a past slot or a given time. */
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/job/event.h"
@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A run is found by its number, so its name can be used also after the job has ended. */
+/* A run is found by its number, so the job name can be used even if the job has ended. */
 static const char *run_ref(const struct run *r, const char *ref)
 {
 	return r->job_name ? r->job_name : ref;
 }
 
-/* A command of a table, with the job in it. */
+/* Replaces %s in a command of a table by the job. */
 static void type_with(struct why_reason *ret, const char *command, const char *ref)
 {
 	const char *gap = strstr(command, "%s");
@@ -28,14 +28,14 @@ static const struct {
 	const char *reason;
 	enum why_code code;
 	const char *words;
-	const char *command; /* before the job */
+	const char *command; /* %s is the job */
 } skips[] = {
-	{"overlap", WHY_OVERLAP, "it was skipped: an earlier run of the job was still going on", "jobctl set %s overlap=queue"},
-	{"limit", WHY_LIMIT, "it was skipped: as many runs of the job were waiting as may", "jobctl show %s"},
+	{"overlap", WHY_OVERLAP, "it was skipped: an earlier run of the job was still running", "jobctl set %s overlap=queue"},
+	{"limit", WHY_LIMIT, "it was skipped: the maximum number of runs of the job was already waiting", "jobctl show %s"},
 	{"paused", WHY_PAUSED, "it was skipped: the job was paused then", "jobctl events %s --what job,pause,resume"},
 	{"frozen", WHY_FROZEN, "it was skipped: everything was frozen then", "jobctl events --what freeze,thaw"},
 	{"condition", WHY_CONDITION, "it was skipped: its condition did not hold before the next slot came", "jobctl show %s"},
-	{"missed", WHY_MISSED, "nobody was there to run it, and catch-up did not want it", "jobctl show %s"},
+	{"missed", WHY_MISSED, "the scheduler was down, and the catch-up policy did not run it later", "jobctl show %s"},
 };
 
 static void say_missed(const struct run *r, const char *ref, struct why_reason *ret)
@@ -44,7 +44,7 @@ static void say_missed(const struct run *r, const char *ref, struct why_reason *
 
 	if (r->slot_count <= 1)
 		return;
-	why_say(ret, WHY_MISSED, "%" PRId64 " slots from %s to %s: nobody was there to run them, and catch-up did not want them",
+	why_say(ret, WHY_MISSED, "%" PRId64 " slots from %s to %s: the scheduler was down, and the catch-up policy did not run them later",
 		r->slot_count, rfc3339_format(r->slot, from), rfc3339_format(r->slot_last, to));
 	why_type(ret, "jobctl show %s", ref);
 }
@@ -61,11 +61,11 @@ static void say_skipped(const struct run *r, const char *ref, struct why_reason 
 			say_missed(r, ref, ret);
 			return;
 		}
-	why_say(ret, WHY_NONE, "it was skipped: %s", r->reason ? r->reason : "nobody knows why");
+	why_say(ret, WHY_NONE, "it was skipped: %s", r->reason ? r->reason : "the reason is unknown");
 	why_type(ret, "jobctl show %s", ref);
 }
 
-/* "deadline (overlap)": what made it late is in brackets. */
+/* "deadline (overlap)": the cause of the delay is in parentheses. */
 static void say_expired(const struct run *r, const char *ref, struct why_reason *ret)
 {
 	bool deadline = r->reason && text_starts(r->reason, "deadline");
@@ -79,7 +79,7 @@ static void say_expired(const struct run *r, const char *ref, struct why_reason 
 static void say_run_cancelled(const struct run *r, const char *ref, struct why_reason *ret)
 {
 	if (text_equal(r->reason, "replaced"))
-		why_say(ret, WHY_REPLACED, "a newer run of the job took its place");
+		why_say(ret, WHY_REPLACED, "a newer run of the job replaced it");
 	else
 		why_say(ret, WHY_CANCELLED, "it was cancelled%s%s", r->reason && strcmp(r->reason, "cancelled") != 0 ? ": " : "",
 			r->reason && strcmp(r->reason, "cancelled") != 0 ? r->reason : "");
@@ -92,11 +92,11 @@ static void say_run_cancelled(const struct run *r, const char *ref, struct why_r
 static const struct {
 	const char *reason, *words, *command;
 } denials[] = {
-	{"no_such_user", "its owner '%s' is no user of this machine any more", "jobctl resume %s"},
-	{"other_user", "the name of its owner, '%s', has another uid now, or that uid another name", "jobctl resume %s"},
-	{"not_allowed", "the spawner's configuration (spawner.conf) does not let '%s' have jobs", "jobctl show %s"},
-	{"no_warrant", "what it would run as '%s' is not approved, or its node has another warrant.key", "jobctl approve %s"},
-	{"account_denied", "the account of '%s' is locked, expired or not to be used here", "jobctl show %s"},
+	{"no_such_user", "its owner '%s' no longer exists on this machine", "jobctl resume %s"},
+	{"other_user", "the owner name '%s' and its uid no longer belong to the same user", "jobctl resume %s"},
+	{"not_allowed", "the spawner's configuration (spawner.conf) does not allow jobs of '%s'", "jobctl show %s"},
+	{"no_warrant", "its command as '%s' is not approved, or the node has another warrant.key", "jobctl approve %s"},
+	{"account_denied", "the account of '%s' is locked, expired or not permitted here", "jobctl show %s"},
 };
 
 bool why_denied(enum why_code code, const char *reason, const char *owner, const char *ref, struct why_reason *ret)
@@ -105,7 +105,7 @@ bool why_denied(enum why_code code, const char *reason, const char *owner, const
 		if (strcmp(reason, denials[i].reason) == 0) {
 			const char *gap = strstr(denials[i].words, "%s");
 
-			why_say(ret, code, "%s%.*s%s%s", code == WHY_SUSPENDED ? "it cannot go on: " : "it was not started: ",
+			why_say(ret, code, "%s%.*s%s%s", code == WHY_SUSPENDED ? "it is suspended: " : "it was not started: ",
 				(int)(gap - denials[i].words), denials[i].words, owner ? owner : "?", gap + 2);
 			type_with(ret, denials[i].command, ref);
 			return true;
@@ -113,9 +113,12 @@ bool why_denied(enum why_code code, const char *reason, const char *owner, const
 	return false;
 }
 
-/* ---- runs that did ---- */
+/* ---- runs that were started ---- */
 
-/* The codes that shells use: 126 for a program that cannot be executed, 127 for one that was not found. */
+/*
+ * The codes that shells use: 126 for a program that cannot be executed, 127 for one that was not
+ * found.
+ */
 static const char *exit_words(int64_t code)
 {
 	return code == 127 ? " (its shell did not find a program; the output names it)"
@@ -137,15 +140,15 @@ static void say_failed(const struct run *r, const char *error, const char *ref, 
 		snprintf(how, sizeof(how), "exit code %" PRId64 "%s", r->exit_code, exit_words(r->exit_code));
 	if (!started && error)
 		snprintf(how, sizeof(how), "%s", error);
-	else if (r->state == RUN_FAILED && error) /* what the spawner has to say beside the exit code */
+	else if (r->state == RUN_FAILED && error) /* a message of the spawner besides the exit code */
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%.260s", how[0] ? "; " : "", error);
 	if (r->reason && strcmp(r->reason, "not_started") != 0)
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%s", how[0] ? ", " : "", r->reason);
 	if (r->attempt > 1)
 		snprintf(tries, sizeof(tries), " after %" PRId64 " attempts", r->attempt);
 	why_say(ret, code, "%s%s%s%s%s",
-		r->state == RUN_TIMED_OUT ? "it took too long and was ended" : r->state == RUN_LOST
-			? "nobody knows its end: its node or spawner vanished"
+		r->state == RUN_TIMED_OUT ? "it exceeded its time limit and was ended" : r->state == RUN_LOST
+			? "its result is unknown: its node or spawner disappeared"
 			: started ? "its command failed" : "its command could not be started",
 		tries, how[0] ? ": " : "", how, r->dead_at ? "; it is a dead letter" : "");
 	if (r->dead_at)
@@ -190,7 +193,7 @@ void why_run(const struct run *r, const char *error, const char *ref, usec_t now
 	}
 }
 
-/* ---- moments ---- */
+/* ---- times without a run ---- */
 
 static void say_around(const struct why_moment *m, struct why_reason *ret)
 {
@@ -212,22 +215,22 @@ void why_at(const struct why_moment *m, struct why_reason *ret)
 	*ret = (struct why_reason){};
 	rfc3339_format(m->at, at);
 	if (m->at < m->created_at) {
-		why_say(ret, WHY_BEFORE, "the job was not there at %s: it was added at %s", at,
+		why_say(ret, WHY_BEFORE, "the job did not exist at %s: it was added at %s", at,
 			rfc3339_format(m->created_at, since));
 	} else if (m->is_slot && m->at > m->now) {
-		why_say(ret, WHY_TO_COME, "%s is a slot, and is yet to come", at);
+		why_say(ret, WHY_TO_COME, "%s is a slot in the future", at);
 	} else if (m->paused) {
 		why_say(ret, WHY_PAUSED, "the job was paused at %s, by %s since %s", at,
 			m->paused->who ? m->paused->who : "the daemon", rfc3339_format(m->paused->at, since));
 		why_type(ret, "jobctl events %s", m->ref);
 		return;
 	} else if (m->is_slot) {
-		why_say(ret, WHY_NO_RECORD, "%s is a slot of the schedule as it is now, but there is no record of it: the schedule "
-			"was another one then, or its history is no longer kept", at);
+		why_say(ret, WHY_NO_RECORD, "%s is a slot of the current schedule, but there is no record of it: the schedule "
+			"was different then, or its history was deleted", at);
 		why_type(ret, "jobctl history %s", m->ref);
 		return;
 	} else {
-		why_say(ret, WHY_NO_SLOT, "%s is no slot of the job", at);
+		why_say(ret, WHY_NO_SLOT, "%s is not a slot of the job", at);
 		say_around(m, ret);
 	}
 	why_type(ret, "jobctl next %s", m->ref);

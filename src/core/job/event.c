@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the audit trail, and the life of an event. */
+/* Names of event types, and memory management of events. */
 #include "core/job/event.h"
 #include "base/text.h"
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of what an order has, its one encoding, and the strict way back. */
+/* Field table, encoding and strict decoding of execution specifications. */
 #include "core/job/exec_spec.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define UID_MAX INT64_C(4294967294) /* (uid_t)-1 is no user */
-#define WORD_MAX (1 << 20)          /* bytes of one argument; the kernel takes fewer and says so */
+#define WORD_MAX (1 << 20)          /* bytes of one argument; the kernel's own limit is lower */
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
@@ -72,7 +72,10 @@ static bool sandbox_name_valid(const char *s)
 
 #define AT(member) offsetof(struct exec_spec, member)
 
-/* A field that is added gets a new tag at the end and, if it is a number, the preset that means what was before. */
+/*
+ * A new field gets a new tag at the end. If it is a number, its preset must mean the behaviour
+ * before the field existed.
+ */
 const struct exec_spec_field exec_spec_fields[] = {
 	{.tag = 1, .type = EXEC_SPEC_INT, .name = "uid", .offset = AT(uid), .max = UID_MAX, .preset = -1},
 	{.tag = 2, .type = EXEC_SPEC_TEXT, .name = "owner", .offset = AT(owner), .min = 1, .max = 255, .required = true,
@@ -85,7 +88,7 @@ const struct exec_spec_field exec_spec_fields[] = {
 	{.tag = 6, .type = EXEC_SPEC_LIST, .name = "params", .offset = AT(params), .min = 2, .max = WORD_MAX, .count = 64,
 		.check = pair_valid},
 	{.tag = 7, .type = EXEC_SPEC_TEXT, .name = "cwd", .offset = AT(cwd), .min = 1, .max = 4095, .check = path_is_absolute},
-	{.tag = 8, .type = EXEC_SPEC_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077}, /* not the job's default any more */
+	{.tag = 8, .type = EXEC_SPEC_INT, .name = "umask", .offset = AT(umask), .max = 0777, .preset = 077}, /* no longer the default of jobs */
 	{.tag = 9, .type = EXEC_SPEC_BLOB, .name = "stdin_hash", .offset = AT(stdin_hash), .min = 32, .max = 32},
 	{.tag = 10, .type = EXEC_SPEC_LIST, .name = "notices", .offset = AT(notices), .min = 1, .max = WORD_MAX, .count = 8},
 	{.tag = 11, .type = EXEC_SPEC_TEXT, .name = "sandbox", .offset = AT(sandbox), .min = 1, .max = SANDBOX_NAME_MAX - 1,
@@ -155,7 +158,7 @@ static bool bytes_check(const struct exec_spec_field *f, const char *data, size_
 	return true;
 }
 
-/* After all records: what must be there is there. */
+/* Checks ranges and required fields after all records are read. */
 static bool spec_complete(const struct exec_spec *o, struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++) {
@@ -172,7 +175,7 @@ static bool spec_complete(const struct exec_spec *o, struct err *e)
 	return o->argv.v[0][0] || err_set(e, ERR_INVALID, "an order with an empty command");
 }
 
-/* ---- out ---- */
+/* ---- encoding ---- */
 
 static void number_encode(struct buf *out, uint64_t n, size_t bytes)
 {
@@ -237,7 +240,7 @@ bool exec_spec_encode(const struct exec_spec *o, struct buf *out, struct err *e)
 	return out->len <= EXEC_SPEC_MAX || err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", EXEC_SPEC_MAX);
 }
 
-/* ---- in ---- */
+/* ---- decoding ---- */
 
 struct cursor {
 	const unsigned char *at, *end;
@@ -289,7 +292,7 @@ static bool bytes_decode(void *at, const struct exec_spec_field *f, const char *
 		return field_invalid(e, f, "is there twice");
 	if (f->type == EXEC_SPEC_BLOB)
 		((struct blob *)at)->len = len;
-	*(char **)at = STEAL(copy); /* of a blob, too, the data comes first */
+	*(char **)at = STEAL(copy); /* the data is also the first member of a blob */
 	return true;
 }
 _Static_assert(offsetof(struct blob, data) == 0, "a blob begins with its data");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the order of a job from its spec: jobctl, which requests the warrant, and the daemon, which starts the job, get the same bytes. */
+/*
+ * Builds the execution specification of a job from its definition. jobctl, which requests the
+ * warrant, and the daemon, which starts the job, must get the same bytes.
+ */
 #include "base/sha256.h"
 #include "core/job/exec_spec_build.h"
 #include "core/job/job.h"
@@ -33,7 +36,7 @@ static void list_notices(struct exec_spec *o, const struct strv *channels)
 	}
 }
 
-/* All were checked when the job came in; what does not parse now limits nothing, and cannot be there. */
+/* The values were checked when the job was submitted, so parse errors cannot occur here. */
 static void set_limits(struct exec_spec *o, const struct job_spec *s)
 {
 	o->mem = s->mem;
@@ -51,7 +54,10 @@ static void set_limits(struct exec_spec *o, const struct job_spec *s)
 	}
 }
 
-/* An order with an approval carries the identity and the name that the approval covers. Other orders have the same bytes as ever. */
+/*
+ * The identity and the name are included only if the job was approved, so that other encodings stay
+ * unchanged.
+ */
 static void set_identity(struct exec_spec *o, const struct job_spec *s)
 {
 	unsigned char job[WARRANT_JOB_LEN];
@@ -64,16 +70,19 @@ static void set_identity(struct exec_spec *o, const struct job_spec *s)
 }
 
 /*
- * The kernel takes an interpreter from the first line of a file only, so the script becomes an unlinked file that the
- * interpreter opens as descriptor JOB_SCRIPT_FD, the highest that every shell can name. The secrets of the job are the
- * descriptors from 3 on.
+ * The kernel evaluates a '#!' line only in a file. So a small shell program writes the script to an
+ * unlinked temporary file, which the interpreter opens as descriptor JOB_SCRIPT_FD, the highest one
+ * that every shell supports. The secrets of the job use the descriptors from 3 on.
  */
 static const char interpreted[] =
 	"_jobsched_script=$(mktemp) && printf %s \"$1\" >\"$_jobsched_script\" && exec 9<\"$_jobsched_script\" &&\n"
 	"rm -f \"$_jobsched_script\" || { echo 'jobsched: could not write the script to a temporary file' >&2; exit 126; }\n"
 	"unset _jobsched_script; shift; exec \"$@\" /dev/fd/9\n";
 
-/* An approval of the first version covers the script as an argument of /bin/sh -c, whatever its first line says. */
+/*
+ * A warrant of the first version covers the script as an argument of /bin/sh -c, even if it has a
+ * '#!' line.
+ */
 static void set_script(struct strv *argv, const char *script, const char *approval)
 {
 	unsigned char job[WARRANT_JOB_LEN];

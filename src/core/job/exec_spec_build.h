@@ -7,7 +7,7 @@ struct exec_spec;
 struct job_spec;
 struct strv;
 
-/* Of a job and what its run was triggered with (NULL: nothing). */
+/* A job, and the parameters of a triggered run (NULL: none). */
 struct exec_spec_source {
 	const struct job_spec *spec;
 	int64_t uid;

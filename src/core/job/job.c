@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: their states, their memory, and the rules that span several fields. */
+/* Job states, memory management, and checks that involve several fields. */
 #include "core/job/job.h"
 #include "base/err.h"
 #include "core/job/job_fields.h"
@@ -104,7 +104,7 @@ bool job_script_program(const char *script, char **ret_program, char **ret_arg)
 	return true;
 }
 
-/* The descriptors of secrets begin with 3; the script must not take the place of one. */
+/* Secrets use the descriptors from 3 on, which must not reach the descriptor of the script. */
 static bool check_script_secrets(const struct job_spec *s, struct err *e)
 {
 	AUTO_TEXT program = NULL;
@@ -138,7 +138,10 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 	return s->params.n == 0 || params_of_run(s, NULL, &values, e);
 }
 
-/* What the loader, the C library and the shell obey before the command has its say; a prefix ends with '*'. */
+/*
+ * Variables that the dynamic loader, the C library, shells and interpreters evaluate before the
+ * command runs; '*' ends a prefix.
+ */
 static const char *const loaded[] = {"LD_*", "MALLOC_*", "GLIBC_TUNABLES", "GCONV_PATH", "GETCONF_DIR", "HOSTALIASES",
 	"LOCALDOMAIN", "LOCPATH", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR", "BASH_ENV", "BASH_FUNC_*",
 	"ENV", "IFS", "SHELLOPTS", "PYTHON*", "PERL5*", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: what its owner asked for, and the one table that lists what can be asked. */
+/* Jobs and their definitions. */
 #pragma once
 #include "base/auto.h"
 #include "base/text.h"
@@ -11,8 +11,8 @@ struct err;
 enum job_state {
 	JOB_ACTIVE,
 	JOB_PAUSED,
-	JOB_SUSPENDED, /* the reason is beside it */
-	JOB_FINISHED,  /* no slot left and no open run */
+	JOB_SUSPENDED, /* see 'reason' */
+	JOB_FINISHED,  /* no further slot and no open run */
 	JOB_CANCELLED,
 	JOB_REMOVED,
 	JOB_STATE_MAX
@@ -20,13 +20,13 @@ enum job_state {
 const char *job_state_name(enum job_state s);
 bool job_state_parse(const char *name, enum job_state *ret);
 
-/* What a submitter writes. Every member is listed in job_fields[]. */
+/* The definition of a job. Every member is listed in job_fields[]. */
 struct job_spec {
 	char *name;             /* NULL: none */
 	struct strv command;    /* argv, run without a shell; empty when script is set */
 	char *script;           /* run by the program of its '#!' line, else by /bin/sh -c; NULL when command is set */
-	struct strv schedule;   /* see core/time/schedule.h; never empty once checked */
-	char *tz;               /* IANA zone; NULL until the submitter's is known */
+	struct strv schedule;   /* see core/time/schedule.h; not empty after the check */
+	char *tz;               /* IANA zone; NULL until the submitter's zone is known */
 	int64_t dst_gap, dst_fold; /* enum dst_gap, enum dst_fold */
 	usec_t from, until;     /* no slot before or after; 0: no bound */
 	usec_t jitter;          /* each start is delayed by up to this, drawn once per slot */
@@ -36,95 +36,103 @@ struct job_spec {
 	struct blob stdin_data; /* absent: /dev/null */
 	char *sandbox;          /* the name of a profile; NULL: SANDBOX_PRESET */
 	int64_t umask;
-#define JOB_UMASK_UNSAID 077 /* of a stored definition without one: it was stored while that was the default */
-	int64_t priority;       /* higher goes first */
+#define JOB_UMASK_UNSAID 077 /* of a stored definition without umask: the default when it was stored */
+	int64_t priority;       /* higher starts first */
 	usec_t timeout;         /* per attempt; 0: none */
 	usec_t grace;           /* between SIGTERM and SIGKILL */
-	int64_t mem;            /* bytes of memory all its processes may have; 0: any */
-	char *cpu;              /* share of processors; NULL: any */
-	int64_t pids;           /* processes at a time; 0: any */
+	int64_t mem;            /* memory limit in bytes for all its processes; 0: none */
+	char *cpu;              /* CPU limit; NULL: none */
+	int64_t pids;           /* limit on processes and threads; 0: none */
 	int64_t nice;
-	char *ionice;           /* NULL: as the machine has it */
-	struct strv limits;     /* NAME=N, of each of its processes */
-	int64_t output_limit;   /* bytes kept of the output: a tenth from its start, the rest from its end */
+	char *ionice;           /* NULL: the system default */
+	struct strv limits;     /* NAME=N, for each of its processes */
+	int64_t output_limit;   /* bytes of output kept: the first tenth and the last nine tenths */
 
-	/* policies; the grammars are in core/job/policy.h, NULL is the default */
+	/* policies: see core/job/policy.h for the grammars; NULL is the default given here */
 	char *catchup;          /* latest */
-	usec_t deadline;        /* after its slot, for the first attempt; 0: none */
-	usec_t expires;         /* after its slot, for every attempt; 0: never */
+	usec_t deadline;        /* latest start of the first attempt after the slot; 0: none */
+	usec_t expires;         /* latest start of any attempt after the slot; 0: none */
 	char *overlap;          /* skip */
-	int64_t max_running;    /* its runs at a time when they may overlap; 0: any number */
-	char *rate;             /* of its starts; NULL: no limit */
+	int64_t max_running;    /* concurrent runs if they may overlap; 0: no limit */
+	char *rate;             /* rate limit of its starts; NULL: none */
 	char *queue;            /* NULL: default */
-	struct strv when;       /* all must hold before a start */
-	struct strv node_labels; /* KEY=VALUE; a node that starts it has them all */
+	struct strv when;       /* conditions that must all hold before a start */
+	struct strv node_labels; /* KEY=VALUE; the node must have all of them */
 	int64_t retries;        /* further attempts after a failed one */
 	char *backoff;          /* exp:10s..10m */
-	char *on_exit;          /* NULL: 0 is ok, the rest fails */
-	usec_t run_timeout;     /* over all attempts; 0: none */
+	char *on_exit;          /* NULL: 0 succeeds, other codes fail */
+	usec_t run_timeout;     /* for all attempts together; 0: none */
 	int64_t on_lost;        /* enum on_lost */
 	struct strv notify;     /* channels */
-	struct strv secrets;    /* NAME=file:/path: where a value is read when it starts, as its owner; never the value */
-	char *artifact;         /* URL of what it brings along; NULL: nothing */
-	char *sha256;           /* of that, in small hex digits */
-	char *template;         /* the name of what it was made from; NULL: none */
-	char *warrant;          /* the word of root, or of its owner, for what it starts; NULL: none */
-	struct strv params;     /* NAME=value: what stands for {NAME} in the command, and is in the environment */
+	struct strv secrets;    /* NAME=file:/path, read with the owner's permissions at the start; never the value */
+	char *artifact;         /* URL of an archive or program; NULL: none */
+	char *sha256;           /* of the artifact, in lower-case hexadecimal digits */
+	char *template;         /* the name of the template it was created from; NULL: none */
+	char *warrant;          /* approval by root or the owner, see core/job/warrant.h; NULL: none */
+	struct strv params;     /* NAME=value: replaces {NAME} in the command, and is set in the environment */
 };
 enum on_lost { LOST_RERUN, LOST_FAIL, ON_LOST_MAX };
-void job_spec_init(struct job_spec *s); /* the defaults of the table */
+void job_spec_init(struct job_spec *s); /* sets the defaults of job_fields[] */
 void job_spec_done(struct job_spec *s);
-#define JOB_SCRIPT_FD 9          /* a script with a '#!' line is read from it, see order_spec.c */
-#define JOB_WORD_MAX 131071      /* bytes of one argument, the kernel's limit; a script is one */
-#define JOB_COMMAND_MAX (1 << 20) /* of all together, half of what the kernel takes with the environment */
-/* The program of a script's '#!' line and its argument, if any. false: /bin/sh runs it. */
+#define JOB_SCRIPT_FD 9          /* a script with a '#!' line is read from this descriptor, see exec_spec_build.c */
+#define JOB_WORD_MAX 131071      /* bytes of one argument (kernel limit); a script is one argument */
+#define JOB_COMMAND_MAX (1 << 20) /* bytes of all arguments, half of the kernel's limit for arguments and environment */
+/*
+ * The program of the '#!' line of a script, and its argument. False: the script is run by /bin/sh.
+ */
 bool job_script_program(const char *script, char **ret_program, char **ret_arg /* NULL: none */);
-bool job_spec_check(const struct job_spec *s, struct err *e); /* rules that span fields */
-/* What would let one user run code as another is refused in a job that somebody else writes, unless it was there. */
+bool job_spec_check(const struct job_spec *s, struct err *e); /* checks that involve several fields */
+/*
+ * For changes to a job of another user: refuses variables that make its programs load foreign code
+ * (LD_PRELOAD, ENV …), except those in 'had'.
+ */
 bool job_env_check_foreign(const struct strv *env, const struct strv *had /* NULL: none */, struct err *e);
-bool job_command_fits(const struct strv *argv, struct err *e); /* what exec would refuse is refused before */
+bool job_command_fits(const struct strv *argv, struct err *e); /* the kernel's limits on arguments */
 
 bool job_name_check(const char *name, struct err *e); /* [A-Za-z0-9._-]{1,128}, not all digits */
 
-/* A stored job. The spec is JSON text here: the store keeps it and never looks inside. */
+/*
+ * A stored job. 'spec' is the JSON text of its definition; of its members the store reads only
+ * 'node_labels' and 'notify'.
+ */
 struct job {
 	int64_t id;
-	int64_t uid;            /* the owner's number: core/job/owner.h */
+	int64_t uid;            /* the owner number, see core/job/owner.h */
 	char *owner;
 	char *name;             /* NULL: none */
 	enum job_state state;
-	char *reason;           /* why it is in that state; NULL: nothing to say */
+	char *reason;           /* of the state; NULL: none */
 	int64_t revision;
 	int64_t segment;
 	char *queue;
 	int64_t priority;
 	char *spec;             /* JSON */
 	usec_t created_at, updated_at;
-	usec_t next_slot;       /* of its first queued run, else still to be planned; 0: none */
-	struct {                /* its newest run that is not queued; id 0: none yet */
+	usec_t next_slot;       /* slot of its first queued run, else the next slot to be planned; 0: none */
+	struct {                /* its newest run that is not queued; id 0: none */
 		int64_t id;
 		int state;      /* enum run_state */
 		usec_t slot, ended_at;
 		int64_t exit_code, term_signal;
 	} last_run;
-	struct {                /* of a paused one: 'reason' is why; with 'later' of an active one */
-		char *by_name;  /* owned; NULL: nothing is known of it */
+	struct {                /* the pause of a paused job, or with 'later' the future pause of an active job */
+		char *by_name;  /* owned; NULL: unknown */
 		int64_t by_uid; /* -1: the daemon itself */
 		usec_t at, until;
-		char *reason;   /* owned; of one with 'later'; NULL: none */
-		bool later;     /* it begins at 'at' */
+		char *reason;   /* owned; of a pause with 'later'; NULL: none */
+		bool later;     /* the pause starts at 'at' */
 	} pause;
-	struct {                /* its first queued run, where somebody has asked (why_waiting_read); id 0: none */
+	struct {                /* its first queued run, filled in by why_waiting_read(); id 0: none */
 		int64_t id;
 		usec_t slot, due_at;
 		int hold;       /* enum run_hold */
 		int64_t attempt;
 		char *reason;
 	} waiting;
-	char *waiting_code, *waiting_message; /* what it waits for (core/decide/why.h); NULL: nothing, or nobody has asked */
+	char *waiting_code, *waiting_message; /* what it waits for (core/decide/why.h); NULL: nothing, or not computed */
 };
 void job_free(struct job *j);
 AUTO_DEFINE(job);
 
 #define SEGMENTS 64
-int64_t job_segment(uint64_t seed); /* which of the 64 segments; any well spread number will do */
+int64_t job_segment(uint64_t seed); /* the segment for a hash value */

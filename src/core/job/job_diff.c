@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is different between two definitions of a job. */
+/* Compares two job definitions field by field and describes the changes. */
 #include "core/job/job_diff.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -7,8 +7,8 @@
 #include "core/job/job_fields.h"
 #include <string.h>
 
-#define SHOWN 60      /* bytes of a value */
-#define WORDS_MAX 400 /* of the whole line */
+#define SHOWN 60      /* bytes shown of a value */
+#define WORDS_MAX 400 /* bytes of the line */
 
 static const void *field_value(const struct job_field *f, const struct job_spec *s)
 {
@@ -25,7 +25,7 @@ static bool list_equal(const struct strv *a, const struct strv *b)
 	return true;
 }
 
-/* The pair with the name of 'pair'; NULL: none. */
+/* The pair that has the same name as 'pair'; NULL: none. */
 static const char *pair_find(const struct strv *map, const char *pair)
 {
 	size_t len = strcspn(pair, "=") + 1;
@@ -129,7 +129,7 @@ static void map_print(struct buf *out, const char *name, const struct strv *a, c
 		}
 }
 
-/* Commands are long, and what notifies may have a password in it. */
+/* Commands are long, and notify channels may contain a password. */
 static bool told_without_values(const struct job_field *f)
 {
 	static const char *const those[] = {"command", "script", "stdin", "notify"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is different between two definitions of a job. */
+/* Differences between two definitions of a job. */
 #pragma once
 #include <stdbool.h>
 
@@ -7,11 +7,14 @@ struct buf;
 struct job_field;
 struct job_spec;
 
-/* Pairs of a map may stand in another order. */
+/* Compares one field; the order of the pairs of a map does not matter. */
 bool job_diff_field_equal(const struct job_field *f, const struct job_spec *a, const struct job_spec *b);
 
-/* Do they have the same slots? Zone, bounds and jitter belong to the schedule. */
+/* Compares the schedules, including zone, bounds and jitter. */
 bool job_diff_slots_equal(const struct job_spec *a, const struct job_spec *b);
 
-/* "priority 0 → 5, env.PATH changed": one line, without the values of variables. Nothing: no difference. */
+/*
+ * "priority 0 → 5, env.PATH changed": one line, without the values of variables; empty if nothing
+ * differs.
+ */
 void job_diff_words(const struct job_spec *a, const struct job_spec *b, struct buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of what can be asked of a job: JSON, command line, 'show' and help all read it. */
+/* Field table of job definitions: types, defaults, checks and help. */
 #include "base/duration.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
@@ -106,7 +106,7 @@ static bool check_notify(const char *text, struct err *e)
 	return policy_notify_parse(text, &channel, &target, e);
 }
 
-/* Names of queues and templates are of the same kind as those of jobs. */
+/* Names of queues and templates have the same syntax as job names. */
 static bool check_queue(const char *name, struct err *e)
 {
 	return job_name_check(name, e) || err_field(e, "queue", "the queue '%.128s' has no valid name", name);
@@ -171,7 +171,7 @@ static bool check_secret_source(const char *pair, struct err *e)
 	return true;
 }
 
-/* No password in it: it is stored and shown. */
+/* The URL is stored and displayed, so it must not contain a password. */
 static bool check_artifact(const char *url, struct err *e)
 {
 	static const char *const schemes[] = {"https://", "http://"};

@@ -22,24 +22,24 @@ enum field_type {
 };
 
 struct job_field {
-	const char *name;    /* the JSON member, the word in messages */
+	const char *name;    /* name of the JSON member, also used in messages */
 	enum field_type type;
 	size_t offset;       /* in struct job_spec */
-	int64_t min, max;    /* of the number; of the length of a text or blob; of the members of a list */
-	int64_t preset;      /* default of a number */
+	int64_t min, max;    /* range of a number, of the length of a text or blob, or of the size of a list */
+	int64_t preset;      /* default value of a number */
 	const char *const *choices; /* of FIELD_CHOICE: max + 1 words */
-	bool bytes;          /* also accepted and written as NAME_b64 when not UTF-8 */
+	bool bytes;          /* NAME_b64 is used for values that are not UTF-8 */
 	const char *flag;    /* long option of 'jobctl add'; NULL: not an option of its own */
 	char short_flag;     /* 0: none */
 	const char *arg;     /* NAME, DURATION, K=V … */
 	const char *help;    /* one line, lower case */
-	bool (*check)(const char *value, struct err *e); /* of each text or member; may be NULL */
-	bool quiet;          /* follows from the others: not told as a change */
+	bool (*check)(const char *value, struct err *e); /* checks each text or member; may be NULL */
+	bool quiet;          /* follows from other fields: not reported as a change */
 };
 extern const struct job_field job_fields[];
 extern const size_t job_fields_count;
 const struct job_field *job_field_find(const char *name);
 
-/* The number of a field from FIELD_INT on, as people write it: 022, 10M, 1h30m, skip … */
+/* The value of a numeric field (FIELD_INT and later types) in text form: 022, 10M, 1h30m, skip … */
 bool job_field_parse(const struct job_field *f, const char *text, int64_t *ret, struct err *e);
 char *job_field_print(const struct job_field *f, int64_t n); /* caller frees */

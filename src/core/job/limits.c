@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads limits. */
+/* Parses memory, CPU, I/O priority and rlimit values. */
 #include "core/job/limits.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -14,7 +14,7 @@ const char *limit_kind_words(unsigned kinds)
 	return kinds & LIMIT_MEMORY ? "memory" : kinds & LIMIT_CPU ? "processor time" : "the number of processes";
 }
 
-/* Up to two digits after the point, so that a hundredth of a processor can be said either way. */
+/* Up to two decimals, so that 0.01 and 1% are the same. */
 static bool parse_hundredths(const char *text, int64_t *ret)
 {
 	const char *point = strchr(text, '.');

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When somebody is told about a job: on a change of state, once, and not for every run. */
+/* Tracks job health and decides when a notice is due. */
 #include "core/job/notice.h"
 #include "base/auto.h"
 #include <string.h>
 
 #define LONG_FACTOR 3
 #define LONG_EXTRA (60 * USEC_SEC)
-#define TYPICAL_WEIGHT 8 /* a duration counts for one part in so many */
+#define TYPICAL_WEIGHT 8 /* weight of a new duration in the moving average is 1/8 */
 
 static const char *const state_names[NOTICE_STATE_MAX] = {
 	[NOTICE_WAITING] = "waiting",
@@ -21,7 +21,7 @@ static const char *const kind_names[NOTICE_KIND_MAX] = {
 	[NOTICE_KIND_LONG] = "long",
 	[NOTICE_KIND_TEST] = "test",
 };
-/* Why a slot was skipped without anybody having asked for that. */
+/* Reasons of skipped slots that count as missed. */
 static const char *const missed_reasons[] = {"overlap", "limit", "missed", "condition"};
 
 static int notice_name_index(const char *const *names, int n, const char *name)
@@ -95,7 +95,9 @@ static enum notice_kind move_good(struct job_health *h, const struct run_outcome
 
 	h->last_success = o->run;
 	h->typical = typical_after(h->typical, o->took);
-	/* the end of an older run says nothing of a newer slot, which an overlap may have cost */
+	/*
+	 * the success of an older run does not make up for a newer slot that was skipped by overlap
+	 */
 	if (!was_bad || o->slot < h->slot)
 		return NOTICE_KIND_NONE;
 	h->bad = HEALTH_GOOD;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a notice. Whatever comes from a job is escaped: it must not speak for us. */
+/*
+ * Formats a notice. Text that comes from jobs is escaped, so that it cannot imitate other parts of
+ * the notice.
+ */
 #include "core/job/notice_text.h"
 #include "base/auto.h"
 #include "base/duration.h"
@@ -49,7 +52,7 @@ void notice_text_run_ref(const struct notice_facts *f, struct buf *out)
 		buf_printf(out, "#%" PRId64, f->run->id);
 }
 
-/* How it ended: "exit code 3", "signal 9", "timed out", a reason, an error. */
+/* The result of the run: "exit code 3", "signal 9", "timed out", a reason or an error. */
 static void add_result(const struct notice_facts *f, struct buf *out)
 {
 	const struct run *r = f->run;
@@ -70,7 +73,7 @@ static void add_result(const struct notice_facts *f, struct buf *out)
 		buf_str(out, "its run is not kept any more");
 }
 
-/* A duration that is read, not computed with. */
+/* Rounded down to seconds. */
 static void add_duration(usec_t d, struct buf *out)
 {
 	char text[RFC3339_MAX];
@@ -285,7 +288,7 @@ void notice_text_body(const struct notice_facts *f, struct buf *out)
 	add_commands(f, out);
 }
 
-/* ---- what changed ---- */
+/* ---- changes ---- */
 
 void notice_text_changed_fields(const struct job_spec *before, const struct job_spec *after, struct strv *ret)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of an owner. A uid can come to somebody else, so it is not enough to tell whose a job is. */
+/* Owner numbers: a uid plus a generation for reused uids. */
 #pragma once
 #include <stdint.h>
 
 /*
- * An owner is a uid and a name. The first name that had a uid has the uid as its number, each later one 2^32 more: who
- * comes to a uid that was used before is another owner, and sees nothing of what the one before him left.
+ * An owner is a pair of uid and user name. The first name of a uid has the uid as its owner number,
+ * each later name 2^32 more. So a new user with a reused uid is another owner and does not inherit
+ * jobs.
  */
 #define OWNER_STEP (INT64_C(1) << 32)
-#define OWNER_ALL (-1)      /* where a scope is meant: everybody's */
-#define OWNER_NOT_ROOT (-2) /* everybody's but root's */
+#define OWNER_ALL (-1)      /* as a scope: all owners */
+#define OWNER_NOT_ROOT (-2) /* as a scope: all owners except root */
 
 static inline uint32_t owner_uid(int64_t number)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters: found, checked, laid over one another, put in their places. */
+/* Checks, merges and substitutes parameters; values never reach a shell parser. */
 #include "core/job/params.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -31,7 +31,7 @@ const char *param_value(const struct strv *params, const char *name, size_t len)
 	return p && p[len] ? p + len + 1 : NULL;
 }
 
-/* What begins at a brace. */
+/* What an opening brace introduces. */
 enum piece { PIECE_BRACE /* {{ */, PIECE_NAME /* {NAME} */, PIECE_PLAIN };
 
 static enum piece brace_kind(const char *at /* "{…" */, size_t *ret_name_len)
@@ -44,7 +44,7 @@ static enum piece brace_kind(const char *at /* "{…" */, size_t *ret_name_len)
 	return at[1 + len] == '}' && param_name_valid(at + 1, len) ? PIECE_NAME : PIECE_PLAIN;
 }
 
-/* The next {NAME} of a word; NULL: there is none. */
+/* The next {NAME} of a word; NULL: none. */
 static const char *next_name(const char *at, size_t *ret_len)
 {
 	while ((at = strchr(at, '{'))) {
@@ -57,7 +57,7 @@ static const char *next_name(const char *at, size_t *ret_len)
 	return NULL;
 }
 
-/* ---- checking ---- */
+/* ---- checks ---- */
 
 static void list_names(const struct strv *declared, struct buf *out)
 {
@@ -73,7 +73,7 @@ static bool refuse_shell(const char *field, const char *name, size_t len, struct
 		"\"$JOBSCHED_PARAM_%.*s\" there instead", (int)len, name, (int)len, name);
 }
 
-/* Whether a word, as the path of a program, is a shell. */
+/* Whether the path of a program names a shell. */
 static bool is_shell(const char *word)
 {
 	static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "fish", "csh", "tcsh", "rbash"};
@@ -85,13 +85,13 @@ static bool is_shell(const char *word)
 	return false;
 }
 
-/* "-c", "-ec": what comes next is no argument but a text for the shell. */
+/* "-c", "-ec": the next word is parsed by the shell. */
 static bool is_command_option(const char *word)
 {
 	return word[0] == '-' && word[1] != '-' && strchr(word, 'c');
 }
 
-/* Options of shells with a value of their own. */
+/* Shell options that take a value. */
 static bool takes_value(const char *word)
 {
 	static const char *const those[] = {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"};
@@ -102,7 +102,7 @@ static bool takes_value(const char *word)
 	return false;
 }
 
-/* Is word i what a shell named before it will read? Also behind env, sudo, nice and the like. */
+/* Whether word i is parsed by a shell named before it, also after env, sudo, nice and the like. */
 static bool read_by_shell(const struct strv *command, size_t i)
 {
 	bool shell = false, option = false;
@@ -114,7 +114,7 @@ static bool read_by_shell(const struct strv *command, size_t i)
 			continue;
 		}
 		if (option)
-			return false; /* that was the text; the words behind it are its arguments */
+			return false; /* the parsed text came before; this word is an argument */
 		shell = is_shell(command->v[k]);
 	}
 	return option;
@@ -141,7 +141,7 @@ static bool check_word(const struct strv *command, size_t i, const struct strv *
 	return true;
 }
 
-/* A shell has its own ${NAME}, and braces of its own: only the names of parameters are taken for a mistake. */
+/* Shell scripts contain ${NAME} and other braces; only names of declared parameters are refused. */
 static bool check_script(const char *script, const struct strv *declared, struct err *e)
 {
 	const char *at = script;
@@ -167,7 +167,7 @@ bool params_check(const struct job_spec *s, const struct strv *declared, struct 
 	return true;
 }
 
-/* ---- laying over ---- */
+/* ---- merging ---- */
 
 static bool refuse_name(const char *name, size_t len, const char *what, const struct strv *declared, struct err *e)
 {
@@ -221,7 +221,7 @@ bool params_of_run(const struct job_spec *s, const struct strv *given, struct st
 	return true;
 }
 
-/* ---- in their places ---- */
+/* ---- substitution ---- */
 
 static char *expand_word(const char *word, const struct strv *params)
 {

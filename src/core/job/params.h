@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parameters of a job: {NAME} inside the words of its command, each value one whole piece of one argument. */
+/* Job parameters: {NAME} placeholders in the words of a command. A value never spans arguments. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,31 +9,32 @@ struct job_spec;
 struct strv;
 
 /*
- * A list of parameters has NAME=value, or NAME alone where a value must still be given. In a job without
- * any, braces are what they are. With some, {NAME} stands for a value, {{ is a brace, and braces around
- * anything else than a name stay as they are.
+ * A parameter list has entries NAME=value, or NAME if a value must be given at the trigger. In a
+ * job without parameters, braces have no meaning. In a job with parameters, {NAME} is replaced by
+ * the value, {{ is a literal brace, and other braces are kept.
  */
 #define PARAM_NAME_MAX 64
 bool param_name_valid(const char *s, size_t len);
-const char *param_value(const struct strv *params, const char *name, size_t len); /* borrowed; NULL: none, or no value */
+const char *param_value(const struct strv *params, const char *name, size_t len); /* borrowed; NULL: unknown, or without a value */
 
 /*
- * Every {NAME} in the command is declared, and none stands where a shell would read it: in a script, or in the
- * text after 'sh -c'. ERR_INVALID with field "command" or "script".
+ * Checks that every {NAME} in the command is declared and that none is in text that a
+ * shell parses: a script, or the argument of 'sh -c'. ERR_INVALID with field "command" or "script".
  */
 bool params_check(const struct job_spec *s, const struct strv *declared, struct err *e);
 
 /*
- * What was given, laid over what is declared, in the order of the declaration. A name that is not declared, or one
- * left without a value, is refused with field "params", naming those there are. 'ret' is empty before.
+ * The declared parameters with the given values, in the order of the declaration. An undeclared
+ * name, or a parameter without a value, is refused with field "params" and a list of the declared
+ * names. 'ret' must be empty.
  */
 bool params_overlay(const struct strv *declared, const struct strv *given, struct strv *ret, struct err *e);
 
-/* The same for a run of a job, that its command fits the kernel too; for the moment of a trigger. */
+/* The same at the trigger of a run; also checks that the command fits the kernel's limits. */
 bool params_of_run(const struct job_spec *s, const struct strv *given, struct strv *ret, struct err *e);
 
-/* The same without refusing anything: a run that was queued before its job was changed. */
+/* The same without checks, for a run that was queued before its job was changed. */
 void params_merge(const struct strv *declared, const struct strv *given /* NULL: nothing */, struct strv *ret);
 
-/* Appends the words with each {NAME} replaced; one that has no value stays as it is. */
+/* Appends the words with each {NAME} replaced; placeholders without a value are kept. */
 void params_expand(const struct strv *words, const struct strv *params, struct strv *ret);

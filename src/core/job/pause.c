@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides what a pause covers, and puts pauses into words. */
+/* Matches pauses against jobs and describes them in English. */
 #include "core/job/pause.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -57,7 +57,10 @@ struct pause_order *pause_list_add(struct pause_list *l)
 	return &l->v[l->n++];
 }
 
-/* The daemon (-1) pauses by an exit code that the job asks for. Jobs added with --paused have the owner's number here. */
+/*
+ * A pause by the daemon (-1) follows from the job's own exit rules. Jobs added with --paused have
+ * the owner's number in by_uid.
+ */
 bool pause_is_imposed(const struct pause_order *p, int64_t owner)
 {
 	return p->by_uid >= 0 && p->by_uid != owner && p->by_uid != (int64_t)owner_uid(owner);
@@ -86,7 +89,7 @@ bool pause_covers(const struct pause_order *p, const struct pause_target *t, use
 		return false;
 	switch (p->scope) {
 	case PAUSE_ALL:
-	case PAUSE_OWNER: /* whose jobs it is about was asked above */
+	case PAUSE_OWNER: /* the owner was compared above */
 		return true;
 	case PAUSE_QUEUE:
 		return text_equal(p->key, t->queue);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the words of the policy fields; each has one grammar, and one place that knows it. */
+/* Parses the policy fields of a job definition. */
 #include "core/job/policy.h"
 #include "base/auto.h"
 #include "base/duration.h"
@@ -37,7 +37,7 @@ static const char *const channel_names[NOTIFY_CHANNEL_MAX] = {
 	[NOTIFY_EXEC] = "exec",
 };
 
-/* Which of the names the first 'len' bytes of 'text' are; -1: none. */
+/* The index of the name that equals the first 'len' bytes of 'text'; -1: none. */
 static int word_of(const char *const *names, int n, const char *text, size_t len)
 {
 	for (int i = 0; i < n; i++)
@@ -46,7 +46,7 @@ static int word_of(const char *const *names, int n, const char *text, size_t len
 	return -1;
 }
 
-/* WORD or WORD:N; without a number *ret_n stays as it is. */
+/* WORD or WORD:N; without a number *ret_n is unchanged. */
 static int word_with_number(const char *const *names, int n, const char *text, int numbered, int64_t max,
 	int64_t *ret_n)
 {
@@ -131,7 +131,7 @@ const char *policy_exit_action_name(enum exit_action a)
 	return a < EXIT_ACTION_MAX ? action_names[a] : "unknown";
 }
 
-/* CODE[|CODE…]=ACTION in 'rule', which is cut up. */
+/* CODE[|CODE…]=ACTION; modifies 'rule'. */
 static bool exit_rule_parse(char *rule, struct exit_rules *r)
 {
 	char *equals = strchr(rule, '='), *code, *rest;
@@ -221,7 +221,7 @@ const char *policy_machine_figure_name(enum machine_figure f)
 	return f < MACHINE_FIGURE_MAX ? figure_names[f] : "unknown";
 }
 
-/* 12, 0.5, 1.25: thousandths. */
+/* 12, 0.5, 1.25 in thousandths. */
 static bool parse_thousandths(const char *text, int64_t *ret)
 {
 	size_t whole = strspn(text, "0123456789"), part = 0;
@@ -263,7 +263,7 @@ const char *policy_notify_channel_name(enum notify_channel c)
 	return c < NOTIFY_CHANNEL_MAX ? channel_names[c] : "unknown";
 }
 
-/* One address, and nothing that a mailer could take for an option or a second one. */
+/* A single address that a mailer cannot mistake for an option or a list. */
 static bool mail_address_valid(const char *a)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.!#$%&'*+/=?^_`{|}~@-";
@@ -291,7 +291,7 @@ bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, con
 	return true;
 }
 
-/* ---- labels ---- */
+/* ---- node labels ---- */
 
 bool policy_node_label_check(const char *text, struct err *e)
 {
@@ -304,7 +304,7 @@ bool policy_node_label_check(const char *text, struct err *e)
 	return err_field(e, "node_labels", "'%.40s' is no label: write KEY=VALUE with letters, digits, '.', '_', '-' and '/'", text);
 }
 
-/* ---- of a whole job ---- */
+/* ---- policies of a job ---- */
 
 void policy_start_of(const struct job_spec *s, struct start_policy *ret)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an owner asked for when things go otherwise: the words of the policy fields of a job, read into numbers. */
+/* Policy fields of a job: overlap, retry, rate, conditions, notification. */
 #pragma once
 #include "base/clock.h"
 #include "core/time/slots.h"
@@ -10,11 +10,14 @@
 struct err;
 struct job_spec;
 
-/* overlap: skip|queue[:N]|replace|allow. What becomes of a slot that is due while an earlier run goes on. */
+/*
+ * overlap: skip|queue[:N]|replace|allow. The action for a slot that is due while an earlier run is
+ * running.
+ */
 enum overlap_word { OVERLAP_SKIP, OVERLAP_QUEUE, OVERLAP_REPLACE, OVERLAP_ALLOW, OVERLAP_MAX };
 struct overlap {
 	enum overlap_word word;
-	int64_t waiting; /* of queue: runs that may wait, 1 or more */
+	int64_t waiting; /* of queue: how many runs may wait, 1 or more */
 };
 const char *policy_overlap_name(enum overlap_word w);
 bool policy_overlap_parse(const char *text, struct overlap *ret, struct err *e);
@@ -29,32 +32,37 @@ struct backoff {
 };
 #define BACKOFF_DEFAULT ((struct backoff){false, 10 * USEC_SEC, 10 * USEC_MIN})
 bool policy_backoff_parse(const char *text, struct backoff *ret, struct err *e);
-/* The wait before the try after 'failures' (1 or more) failed ones; 'random' is any number. Never beyond the cap. */
+/*
+ * The delay before the next attempt after 'failures' (1 or more) failed ones, at most the cap;
+ * 'random' is for the jitter.
+ */
 usec_t policy_backoff_delay(const struct backoff *b, int64_t failures, uint64_t random);
 
-/* on_exit: 75=retry,78=dead,0|2=ok,100=pause. A code that is not named: 0 is ok, others fail (and are retried). */
+/*
+ * on_exit: 75=retry,78=dead,0|2=ok,100=pause. Default: 0 is ok, other codes fail and are retried.
+ */
 enum exit_action { EXIT_OK, EXIT_FAIL /* final, no retry */, EXIT_RETRY, EXIT_DEAD, EXIT_PAUSE /* failed, job paused */, EXIT_ACTION_MAX };
 const char *policy_exit_action_name(enum exit_action a);
 struct exit_rules {
-	signed char action[256]; /* enum exit_action, or -1: not named */
+	signed char action[256]; /* enum exit_action; -1: default */
 };
-bool policy_exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e); /* NULL: nothing is named */
+bool policy_exit_rules_parse(const char *text, struct exit_rules *ret, struct err *e); /* NULL: no rules */
 
-/* rate: N/DURATION[:BURST], as 10/1m or 100/1h:20; a burst of N when none is given. */
+/* rate: N/DURATION[:BURST], for example 10/1m or 100/1h:20; the default burst is N. */
 struct rate {
 	int64_t n, burst; /* n 0: no limit */
 	usec_t per;
 };
 bool policy_rate_parse(const char *text, struct rate *ret, struct err *e);
 #define RATE_TEXT_MAX 96
-char *policy_rate_print(const struct rate *r, char out[RATE_TEXT_MAX]); /* as policy_rate_parse reads it; n is not 0 */
+char *policy_rate_print(const struct rate *r, char out[RATE_TEXT_MAX]); /* in the syntax of policy_rate_parse(); n must not be 0 */
 /*
- * The bucket is one number: the moment up to which starts are spoken for. Whether one more may start at 'now', the
- * bucket after it, and else when it may. Pure; a bucket of 0 is full.
+ * Takes a token at 'now'. The token bucket is stored as one point in time: when it will be full
+ * again (0: full). False: none is left, and *ret_again_at is when the next one is available.
  */
 bool policy_rate_take(const struct rate *r, usec_t now, usec_t *bucket, usec_t *ret_again_at);
 
-/* when: load<2, cpu<20, memory<10, io<30: load average per core count as written, pressure in percent (avg10). */
+/* when: load<2, cpu<20, memory<10, io<30: the load average, or pressure in percent (avg10). */
 enum machine_figure { MACHINE_LOAD, MACHINE_CPU, MACHINE_MEMORY, MACHINE_IO, MACHINE_FIGURE_MAX };
 const char *policy_machine_figure_name(enum machine_figure f);
 struct gate {
@@ -68,26 +76,29 @@ enum notify_channel { NOTIFY_MAIL, NOTIFY_WEBHOOK, NOTIFY_EXEC, NOTIFY_CHANNEL_M
 const char *policy_notify_channel_name(enum notify_channel c);
 bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target /* in text */, struct err *e);
 
-/* A label of a node, KEY=VALUE: letters, digits, '.', '_', '-', '/'. */
+/* A node label KEY=VALUE of letters, digits, '.', '_', '-' and '/'. */
 #define NODE_LABEL_MAX 128
 bool policy_node_label_check(const char *text, struct err *e);
 
-/* What must be asked before a start: 'when' and 'rate'; whether the node has the labels. SQL knows these numbers. */
+/*
+ * Checks before a start: 'when' and 'rate'; node labels. The numbers are also used in the .sql
+ * files.
+ */
 enum gated { GATED_ASK = 1, GATED_LABELS = 2 };
 
-/* The start policy of a job's runs, as the store keeps it beside each queued run. */
+/* The start policy of a run, stored with each queued run. */
 struct start_policy {
 	enum overlap_word overlap;
 	int64_t overlap_waiting;
-	int64_t places;      /* runs of the job at a time; 0: any number. Without overlap it is 1 */
-	usec_t deadline;     /* after its slot a first attempt does not start any more; 0: any time */
-	usec_t expires;      /* ... no attempt at all */
+	int64_t places;      /* permits: concurrent runs of the job, 1 without overlap; 0: no limit */
+	usec_t deadline;     /* latest start of a first attempt after the slot; 0: none */
+	usec_t expires;      /* latest start of any attempt after the slot; 0: none */
 	unsigned gated;      /* bits of enum gated */
-	bool notifies;       /* somebody wants to hear of its runs */
+	bool notifies;       /* the job has notify channels */
 };
 void policy_start_of(const struct job_spec *s /* checked */, struct start_policy *ret);
 
-/* What becomes of attempts that did not succeed. */
+/* The handling of unsuccessful attempts. */
 struct retry_policy {
 	int64_t retries;     /* further attempts after the first */
 	struct backoff backoff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of moves between the states of a run. */
+/* State names and the transition table of runs. */
 #include "core/job/run.h"
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char *const outcome_names[ATTEMPT_OUTCOME_MAX] = {
 #define TO(s) (1u << (s))
 #define ENDS (TO(RUN_SUCCEEDED) | TO(RUN_FAILED) | TO(RUN_TIMED_OUT) | TO(RUN_CANCELLED) | TO(RUN_LOST))
 
-/* From each state, the states a run may move to; a final state leads nowhere. */
+/* The allowed transitions from each state; final states have none. */
 static const unsigned moves[RUN_STATE_MAX] = {
 	[RUN_QUEUED] = TO(RUN_CLAIMED) | TO(RUN_CANCELLED) | TO(RUN_SKIPPED) | TO(RUN_EXPIRED),
 	[RUN_CLAIMED] = TO(RUN_QUEUED) | TO(RUN_RUNNING) | ENDS,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and reads what a spawner says of its sandbox profiles. */
+/* Prints and parses the list of available sandbox profiles. */
 #include "core/job/sandbox_offer.h"
 #include "base/err.h"
 #include "core/job/sandbox_profile.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiles we bring, and the table of what a site can write into its own. */
+/* Built-in sandbox profiles, and the table of configurable settings. */
 #include "core/job/sandbox_profile.h"
 #include "base/err.h"
 #include "core/job/job.h"
 #include <stddef.h>
 #include <string.h>
 
-/* One value of a part: its word in the configuration, and what it does to a job. */
+/* One value of a setting: its name in the configuration, and its effect on a job. */
 struct choice {
-	const char *word, *sentence; /* no sentence: nothing is done */
+	const char *word, *sentence; /* sentence NULL: no effect */
 };
 static const struct part {
 	const char *key;
@@ -40,7 +40,7 @@ static const struct part {
 			{"loopback", "no network but a loopback interface of its own"}}},
 };
 
-/* In the kernel's order. */
+/* In the order of the kernel's capability numbers. */
 static const char *const capability_names[SANDBOX_CAPABILITIES] = {"chown", "dac_override", "dac_read_search", "fowner",
 	"fsetid", "kill", "setgid", "setuid", "setpcap", "linux_immutable", "net_bind_service", "net_broadcast", "net_admin",
 	"net_raw", "ipc_lock", "ipc_owner", "sys_module", "sys_rawio", "sys_chroot", "sys_ptrace", "sys_pacct", "sys_admin",
@@ -49,7 +49,10 @@ static const char *const capability_names[SANDBOX_CAPABILITIES] = {"chown", "dac
 	"perfmon", "bpf", "checkpoint_restore"};
 
 #define BIT(n) (UINT64_C(1) << (n))
-/* What a script of an administrator may do; not: modules, raw devices, mounting, reboot, clock, tracing, bpf. */
+/*
+ * For scripts of administrators; without modules, raw devices, mounting, reboot, clock, tracing and
+ * bpf.
+ */
 #define CAPS_STANDARD (BIT(0) | BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10) | \
 	BIT(11) | BIT(12) | BIT(13) | BIT(14) | BIT(15) | BIT(18) | BIT(23) | BIT(24) | BIT(27) | BIT(28) | BIT(29) | BIT(31) | BIT(34))
 
@@ -225,7 +228,7 @@ static bool set_base(const struct sandbox_profiles *l, struct sandbox *s, const 
 	if (!from)
 		return err_set(e, ERR_NOT_FOUND, "no sandbox profile '%.64s' stands before it", value);
 	if (from == s)
-		return true; /* one of ours, changed */
+		return true; /* a changed built-in profile */
 	name = STEAL(s->name);
 	sandbox_done(s);
 	sandbox_profile_copy(s, from);
@@ -268,7 +271,7 @@ bool sandbox_profile_check(const struct sandbox *s, struct err *e)
 	return true;
 }
 
-/* ---- in words ---- */
+/* ---- descriptions ---- */
 
 const char *sandbox_profile_part_key(enum sandbox_part p)
 {

@@ -4,21 +4,21 @@
 #include <stdbool.h>
 
 enum start_failure {
-	START_ERROR,          /* of the command or the system; told to the owner as it is */
-	START_TRANSIENT,      /* another try is worth it: no memory, no process, the user database does not answer */
+	START_ERROR,          /* an error of the command or the system, shown to the owner */
+	START_TRANSIENT,      /* may succeed later: no memory, no process, user database not available */
 	START_NO_SUCH_USER,
-	START_OTHER_USER,     /* name and number of the owner do not belong together any more */
-	START_NOT_ALLOWED,    /* the spawner's configuration does not let this user have jobs */
-	START_NO_WARRANT,     /* one is needed, and there is none or not for this order */
-	START_ACCOUNT_DENIED, /* PAM says no */
-	START_SANDBOX,        /* what the job's profile asks for cannot be had here */
-	START_LIMIT,          /* a limit that cannot be enforced here */
+	START_OTHER_USER,     /* the owner's name and uid no longer match */
+	START_NOT_ALLOWED,    /* spawner.conf does not allow jobs of this user */
+	START_NO_WARRANT,     /* a warrant is required, and is missing or does not match */
+	START_ACCOUNT_DENIED, /* denied by PAM */
+	START_SANDBOX,        /* the sandbox profile is not available on this machine */
+	START_LIMIT,          /* a limit cannot be enforced on this machine */
 	START_SECRET,         /* a secret cannot be read */
-	START_ARTIFACT,       /* the artifact is not there or not what was promised */
-	START_LEASE,          /* the node's lease is over at the spawner: nothing is wrong with the run */
-	START_STOPPING,       /* the spawner leaves; nor is it with this one */
+	START_ARTIFACT,       /* the artifact is missing or has another hash */
+	START_LEASE,          /* the spawner's deadline for the node lease has passed; the run itself is fine */
+	START_STOPPING,       /* the spawner is stopping; the run itself is fine */
 	START_FAILURE_MAX
 };
 const char *start_failure_name(enum start_failure f);
-bool start_failure_denies(enum start_failure f);    /* it is about who the owner is: trying again changes nothing */
-bool start_failure_suspends(enum start_failure f);  /* ... and no slot of the job would fare better */
+bool start_failure_denies(enum start_failure f);    /* concerns the owner: a retry cannot succeed */
+bool start_failure_suspends(enum start_failure f);  /* ... and neither can any other slot of the job */

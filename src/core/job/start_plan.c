@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a claimed run and its job's spec to the plan the spawner gets. */
+/* Builds a start plan from a claimed run and its definition. */
 #include "core/job/start_plan.h"
 #include "base/rfc3339.h"
 #include "core/job/exec_spec_build.h"
@@ -55,11 +55,11 @@ static void build_vars(struct start_plan *p, const struct start_plan_source *fro
 	char slot[RFC3339_MAX];
 
 	var_number(p, "JOB", r->job);
-	if (!p->spec.job.data) /* the spawner takes an approved name from the order */
+	if (!p->spec.job.data) /* the spawner takes an approved name from the execution specification */
 		var_text(p, "NAME", r->job_name ? r->job_name : "");
 	var_text(p, "SLOT", rfc3339_format(r->slot, slot));
 	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
-	/* the run's number is one per slot, so all attempts of a slot share the key */
+	/* all attempts of a slot have the same run number and so the same key */
 	strv_take(&p->vars, xprintf(VAR_PREFIX "KEY=%s-%" PRId64, from->store_id, r->id));
 	var_text(p, "NODE", from->node);
 }

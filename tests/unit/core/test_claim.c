@@ -210,12 +210,12 @@ static void an_unmet_condition_is_looked_at_again_but_not_beyond_the_deadline(vo
 	(void)state;
 	f.unmet = true;
 	assert_verdict(&f, CLAIM_WAIT, "condition");
-	assert_in_range(claim_decide(&f).at, f.now + 1, f.now + CLAIM_LOOK_AGAIN);
+	assert_in_range(claim_decide(&f).at, f.now + 1, f.now + CLAIM_CHECK_INTERVAL);
 	later = f;
 	later.now++; /* looked at together with the first */
 	assert_int_equal(claim_decide(&later).at, claim_decide(&f).at);
 	later.now = claim_decide(&f).at;
-	assert_int_equal(claim_decide(&later).at, later.now + CLAIM_LOOK_AGAIN);
+	assert_int_equal(claim_decide(&later).at, later.now + CLAIM_CHECK_INTERVAL);
 	f.policy.deadline = 4 * USEC_SEC;
 	assert_int_equal(claim_decide(&f).at, f.slot + 4 * USEC_SEC + 1); /* the first moment that is too late */
 	f.now = claim_decide(&f).at;

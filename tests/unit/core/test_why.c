@@ -49,7 +49,7 @@ static void a_due_run_with_nothing_in_its_way_starts(void **state)
 	(void)state;
 	expect(&f, WHY_STARTING, "when its turn comes", "jobctl queue list");
 	f.last_start = NOW + USEC_MIN;
-	expect(&f, WHY_STARTING, "after 2027-01-15T08:01:00Z it will not start any more", "jobctl queue list");
+	expect(&f, WHY_STARTING, "it will not start after 2027-01-15T08:01:00Z", "jobctl queue list");
 }
 
 static void pauses_and_freezes_name_who_and_until_when(void **state)
@@ -115,14 +115,14 @@ static void a_held_run_says_by_what(void **state)
 	(void)state;
 	f.run = &run;
 	run.hold = HOLD_PAUSED;
-	expect(&f, WHY_PAUSED, "over", "jobctl resume backup");
+	expect(&f, WHY_PAUSED, "has ended", "jobctl resume backup");
 	run.hold = HOLD_FROZEN;
-	expect(&f, WHY_FROZEN, "over", "jobctl resume backup");
+	expect(&f, WHY_FROZEN, "has ended", "jobctl resume backup");
 	run.hold = HOLD_PERMIT;
 	f.places = f.taken = 1;
-	expect(&f, WHY_OVERLAP, "the run before it", "jobctl runs backup");
+	expect(&f, WHY_OVERLAP, "the previous run", "jobctl runs backup");
 	f.holder = &holder;
-	expect(&f, WHY_OVERLAP, "run 9, which runs since 2027-01-15T07:00:00Z", "jobctl cancel backup#9");
+	expect(&f, WHY_OVERLAP, "run 9, which has been running since 2027-01-15T07:00:00Z", "jobctl cancel backup#9");
 	holder = (struct run){.id = 9, .state = RUN_QUEUED, .due_at = NOW + USEC_HOUR};
 	expect(&f, WHY_OVERLAP, "another attempt at 2027-01-15T09:00:00Z", "jobctl cancel backup#9");
 	f.places = f.taken = 2;
@@ -146,7 +146,7 @@ static void a_run_that_is_due_later_says_why(void **state)
 	f.unmet = "load is 3.1, and must be below 2";
 	expect(&f, WHY_CONDITION, "load is 3.1, and must be below 2", "jobctl run backup --force");
 	run.reason = rate;
-	expect(&f, WHY_RATE, "rate of the job; the next one may start at 2027-01-15T09:00:00Z", "jobctl show backup");
+	expect(&f, WHY_RATE, "rate of the job; the next run may start at 2027-01-15T09:00:00Z", "jobctl show backup");
 }
 
 static void limits_say_whose_and_how_many(void **state)
@@ -161,12 +161,12 @@ static void limits_say_whose_and_how_many(void **state)
 	expect(&f, WHY_CONDITION, "io is 40", "jobctl run backup --force");
 	f.node.room = 0;
 	f.node.active = 12;
-	expect(&f, WHY_NO_ROOM, "12 runs go on", "jobctl status");
+	expect(&f, WHY_NO_ROOM, "12 runs are running", "jobctl status");
 	f.holder = &holder;
 	f.places = f.taken = 1;
-	expect(&f, WHY_OVERLAP, "run 9 of the job goes on since 2027-01-15T07:00:00Z", "jobctl runs backup");
+	expect(&f, WHY_OVERLAP, "run 9 of the job has been running since 2027-01-15T07:00:00Z", "jobctl runs backup");
 	f.owner.rate_at = NOW + USEC_MIN;
-	expect(&f, WHY_RATE, "rate of owner 'ann'; the next one may start at 2027-01-15T08:01:00Z", "jobctl limit list");
+	expect(&f, WHY_RATE, "rate of owner 'ann'; the next run may start at 2027-01-15T08:01:00Z", "jobctl limit list");
 	f.owner.running = f.owner.active = 5;
 	expect(&f, WHY_OWNER_FULL, "owner 'ann' is full: 5 of 5", "jobctl limit list");
 	f.queue.rate_at = NOW + USEC_MIN;
@@ -186,9 +186,9 @@ static void limits_say_whose_and_how_many(void **state)
 	f.node.refused[0] = '\0';
 	strcpy(f.node.spawner, "the spawner is gone");
 	f.node.stopping = true;
-	expect(&f, WHY_DRAINING, "starts nothing any more", "jobctl status");
+	expect(&f, WHY_DRAINING, "starts no new runs", "jobctl status");
 	f.node.clock = CLOCK_UNSURE;
-	expect(&f, WHY_CLOCK, "nobody has set it", "timedatectl");
+	expect(&f, WHY_CLOCK, "it was not synchronised", "timedatectl");
 	f.node.clock = CLOCK_WRONG;
 	expect(&f, WHY_CLOCK, "before 2025", "timedatectl");
 }
@@ -199,7 +199,7 @@ static void nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist(void
 
 	(void)state;
 	f.nodes = (struct why_nodes){.alive = 2, .awake = 2, .wanted = "gpu=yes and zone=b", .offered = "zone=a on n1", .leader = "n1"};
-	expect(&f, WHY_NO_NODE, "no node that is there has gpu=yes and zone=b; there is zone=a on n1", "jobctl nodes");
+	expect(&f, WHY_NO_NODE, "no available node has gpu=yes and zone=b; there are zone=a on n1", "jobctl nodes");
 	f.nodes.offered = NULL;
 	expect(&f, WHY_NO_NODE, "no node has any label", "jobctl nodes");
 	f.nodes.fit = 1;
@@ -226,9 +226,9 @@ static void a_slot_that_nobody_plans_is_told_from_one_to_come(void **state)
 	f.run = NULL;
 	f.next_slot = NOW - USEC_MIN;
 	f.nodes = (struct why_nodes){.alive = 1, .awake = 1, .fit = 1, .fit_awake = 1};
-	expect(&f, WHY_UNPLANNED, "its slot at 2027-01-15T07:59:00Z has passed, and nobody has planned it yet: no node leads", "jobctl nodes");
+	expect(&f, WHY_UNPLANNED, "its slot at 2027-01-15T07:59:00Z has passed without being planned: no node leads", "jobctl nodes");
 	f.nodes.leader = "n1";
-	expect(&f, WHY_UNPLANNED, "the node that has to does not", "jobctl nodes");
+	expect(&f, WHY_UNPLANNED, "the node that is responsible for it does not", "jobctl nodes");
 	f.next_slot = NOW - USEC_SEC;
 	expect(&f, WHY_SCHEDULED, "nothing is due", "jobctl next backup");
 }
@@ -254,9 +254,9 @@ static void a_job_without_a_run_says_what_comes_next_or_why_nothing_will(void **
 
 	(void)state;
 	f.run = NULL;
-	expect(&f, WHY_SCHEDULED, "being looked for", "jobctl next backup");
+	expect(&f, WHY_SCHEDULED, "being computed", "jobctl next backup");
 	f.manual = true;
-	expect(&f, WHY_MANUAL, "triggers", "jobctl run backup");
+	expect(&f, WHY_MANUAL, "when it is triggered", "jobctl run backup");
 	f.boots = true;
 	expect(&f, WHY_BOOT, "boot", "jobctl run backup");
 	f.follows = true;
@@ -264,15 +264,15 @@ static void a_job_without_a_run_says_what_comes_next_or_why_nothing_will(void **
 	f.next_slot = NOW + USEC_HOUR;
 	expect(&f, WHY_SCHEDULED, "its next slot is 2027-01-15T09:00:00Z", "jobctl next backup");
 	f.state = JOB_FINISHED;
-	expect(&f, WHY_FINISHED, "no slot left", "jobctl run backup");
+	expect(&f, WHY_FINISHED, "no further slots", "jobctl run backup");
 	f.state = JOB_SUSPENDED;
 	f.state_reason = "no zone 'Mars'";
 	expect(&f, WHY_SUSPENDED, "no zone 'Mars'", "jobctl edit backup");
 	f.state_reason = "no_such_user";
 	f.owner.name = "ann";
-	expect(&f, WHY_SUSPENDED, "it cannot go on: its owner 'ann' is no user", "jobctl resume backup");
+	expect(&f, WHY_SUSPENDED, "it is suspended: its owner 'ann' no longer exists", "jobctl resume backup");
 	f.state_reason = "other_user";
-	expect(&f, WHY_SUSPENDED, "another uid now", "jobctl resume backup");
+	expect(&f, WHY_SUSPENDED, "no longer belong to the same user", "jobctl resume backup");
 	f.state = JOB_CANCELLED;
 	expect(&f, WHY_CANCELLED, "it was cancelled", "jobctl resume backup");
 	f.ended = &ev;
@@ -315,12 +315,12 @@ static void what_ran_says_how_it_ended(void **state)
 		"jobctl log backup#17");
 	expect_run((struct run){.state = RUN_FAILED, .exit_code = 3, .dead_at = NOW}, NULL, WHY_DEAD, "dead letter",
 		"jobctl dead show backup#17");
-	expect_run((struct run){.state = RUN_TIMED_OUT}, NULL, WHY_TIMED_OUT, "took too long", "jobctl log backup#17");
-	expect_run((struct run){.state = RUN_LOST}, NULL, WHY_LOST, "vanished", "jobctl log backup#17");
+	expect_run((struct run){.state = RUN_TIMED_OUT}, NULL, WHY_TIMED_OUT, "exceeded its time limit", "jobctl log backup#17");
+	expect_run((struct run){.state = RUN_LOST}, NULL, WHY_LOST, "disappeared", "jobctl log backup#17");
 	expect_run((struct run){.state = RUN_CANCELLED}, "replaced", WHY_REPLACED, "newer run", "jobctl events backup#17");
 	expect_run((struct run){.state = RUN_CANCELLED}, "job removed", WHY_CANCELLED, "it was cancelled: job removed",
 		"jobctl events backup#17");
-	expect_run((struct run){.state = RUN_RUNNING, .started_at = NOW}, NULL, WHY_RUNNING, "runs since",
+	expect_run((struct run){.state = RUN_RUNNING, .started_at = NOW}, NULL, WHY_RUNNING, "has been running since",
 		"jobctl log -f backup#17");
 }
 
@@ -351,7 +351,7 @@ static void what_was_denied_says_by_whom(void **state)
 			expect_run(denied, start_failure_name((enum start_failure)f), WHY_DENIED, "'ann'",
 				start_failure_suspends((enum start_failure)f) ? "jobctl resume backup"
 				: f == START_NO_WARRANT ? "jobctl approve backup" : "jobctl show backup");
-	expect_run(denied, "no_warrant", WHY_DENIED, "it was not started: what it would run as 'ann' is not approved", "jobctl approve backup");
+	expect_run(denied, "no_warrant", WHY_DENIED, "it was not started: its command as 'ann' is not approved", "jobctl approve backup");
 }
 
 static void what_did_not_run_says_why(void **state)
@@ -359,12 +359,12 @@ static void what_did_not_run_says_why(void **state)
 	struct run skipped = {.state = RUN_SKIPPED, .slot_count = 1};
 
 	(void)state;
-	expect_run(skipped, "overlap", WHY_OVERLAP, "still going on", "jobctl set backup overlap=queue");
+	expect_run(skipped, "overlap", WHY_OVERLAP, "still running", "jobctl set backup overlap=queue");
 	expect_run(skipped, "limit", WHY_LIMIT, "waiting", "jobctl show backup");
 	expect_run(skipped, "paused", WHY_PAUSED, "paused then", "jobctl events backup --what job,pause,resume");
 	expect_run(skipped, "frozen", WHY_FROZEN, "frozen then", "jobctl events --what freeze,thaw");
 	expect_run(skipped, "condition", WHY_CONDITION, "did not hold", "jobctl show backup");
-	expect_run(skipped, "missed", WHY_MISSED, "nobody was there", "jobctl show backup");
+	expect_run(skipped, "missed", WHY_MISSED, "the scheduler was down", "jobctl show backup");
 	expect_run((struct run){.state = RUN_SKIPPED, .slot = NOW, .slot_last = NOW + USEC_HOUR, .slot_count = 61}, "missed",
 		WHY_MISSED, "61 slots from 2027-01-15T08:00:00Z to 2027-01-15T09:00:00Z", "jobctl show backup");
 	expect_run((struct run){.state = RUN_EXPIRED}, "deadline (overlap)", WHY_DEADLINE, "too late (overlap): its deadline",
@@ -395,8 +395,8 @@ static void a_moment_without_a_run_says_what_it_was(void **state)
 	usec_t at = NOW - USEC_HOUR;
 
 	(void)state;
-	expect_at((struct why_moment){.at = NOW - 2 * USEC_DAY}, WHY_BEFORE, "not there", "jobctl next backup");
-	expect_at((struct why_moment){.at = NOW + USEC_DAY, .is_slot = true}, WHY_TO_COME, "yet to come", "jobctl next backup");
+	expect_at((struct why_moment){.at = NOW - 2 * USEC_DAY}, WHY_BEFORE, "did not exist", "jobctl next backup");
+	expect_at((struct why_moment){.at = NOW + USEC_DAY, .is_slot = true}, WHY_TO_COME, "in the future", "jobctl next backup");
 	expect_at((struct why_moment){.at = at, .is_slot = true}, WHY_NO_RECORD, "no record", "jobctl history backup");
 	expect_at((struct why_moment){.at = at, .is_slot = true, .paused = &ev}, WHY_PAUSED,
 		"by ann since 2027-01-15T06:00:00Z", "jobctl events backup");
