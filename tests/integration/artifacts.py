@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that bring something along: fetched over HTTP and from files, verified, unpacked, shown read-only.
+# Artifacts: downloaded by HTTP or copied from files, verified, unpacked, mounted read-only.
 import gzip
 import hashlib
 import io
@@ -17,7 +17,7 @@ from web import Web
 
 
 def tar_of(compression="gz", **files):
-    """Bytes of an archive with these files, executable all of them."""
+    """An archive with these files, all executable, as bytes."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:" + compression) as archive:
         for name, text in files.items():
@@ -33,7 +33,7 @@ def sum_of(data):
 
 
 class Server(Web):
-    """Serves one archive; 'answers' says with what status first, then 200."""
+    """Serves one archive; 'answers' are the first status codes, then 200."""
 
     def __init__(self, data, answers=(), slow=0.0):
         self.asked, left = [], list(answers)
@@ -67,7 +67,7 @@ SCRIPT = '"$JOBSCHED_ARTIFACT/bin/tool" hello; ls -l "$JOBSCHED_ARTIFACT/bin"'
 
 
 @case
-def many_runs_share_one_fetch_and_the_tree_is_read_only():
+def many_runs_share_one_download_and_the_tree_is_read_only():
     data = tar_of(tool=TOOL)
     with Server(data, slow=0.5) as web, Daemon() as d:
         d.start()
@@ -84,7 +84,7 @@ def many_runs_share_one_fetch_and_the_tree_is_read_only():
 
 
 @case
-def a_wrong_sum_is_said_and_retried_as_the_job_asks():
+def a_wrong_sum_is_reported_and_retried():
     data = tar_of(tool=TOOL)
     with Server(data) as web, Daemon() as d:
         d.start()
@@ -97,7 +97,7 @@ def a_wrong_sum_is_said_and_retried_as_the_job_asks():
 
 
 @case
-def a_server_in_trouble_is_asked_again_without_using_up_a_retry():
+def a_server_error_is_retried_without_a_retry_of_the_job():
     data = TOOL.encode()
     with Server(data, answers=[503, 302]) as web, Daemon() as d:
         d.start()
@@ -107,7 +107,7 @@ def a_server_in_trouble_is_asked_again_without_using_up_a_retry():
 
 
 @case
-def what_is_not_found_or_leads_elsewhere_is_not_asked_for_again():
+def a_missing_artifact_or_redirect_to_a_file_is_not_requested_again():
     with Server(b"x", answers=[404, 302, 302]) as web, Daemon() as d:
         d.start()
         for url, why in ((web.url, "404"), (web.url, "file")):
@@ -117,13 +117,13 @@ def what_is_not_found_or_leads_elsewhere_is_not_asked_for_again():
 
 
 @case
-def a_run_that_waits_for_its_artifact_can_be_cancelled_and_survives_the_engine():
+def a_run_that_waits_for_its_artifact_can_be_cancelled_and_survives_the_daemon():
     data = TOOL.encode()
     with Server(data, slow=2.0) as web, Daemon() as d:
         d.start()
         spec = dict(script="echo ran", artifact=web.url, sha256=sum_of(data))
         cancelled, kept = d.add(**spec)["id"], d.add(**spec)["id"]
-        wait_until("it is asked for", 30, lambda: web.asked)
+        wait_until("the artifact is requested", 30, lambda: web.asked)
         d.jobctl("cancel", "--running", str(cancelled))
         assert d.wait_final(cancelled)["state"] == "cancelled"
         d.kill()
@@ -131,16 +131,16 @@ def a_run_that_waits_for_its_artifact_can_be_cancelled_and_survives_the_engine()
         run = d.wait_final(kept)
         assert run["state"] == "succeeded" and said(d, run["id"]) == "ran\n", attempts(d, run["id"])
         cache = os.path.join(d.state, "artifacts")
-        wait_until("nothing half-made is left", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(".")])
-        before = len(web.asked)  # jobsched-net may have ended the download of the first daemon, or begun anew
+        wait_until("no unfinished entry is left", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(".")])
+        before = len(web.asked)  # jobsched-net may have finished or restarted the download of the first daemon
         waits = d.add(**dict(spec, artifact=web.url + "2"))["id"]
-        wait_until("it is asked for", 30, lambda: len(web.asked) > before)
+        wait_until("the artifact is requested", 30, lambda: len(web.asked) > before)
         assert d.stop() == 0
         assert waits
 
 
 @case
-def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
+def in_system_mode_the_artifact_has_a_fixed_path_and_is_read_only():
     data = tar_of(tool=TOOL)
     with System() as s, tempfile.TemporaryDirectory(dir="/var/lib") as room:
         os.chmod(room, 0o755)
@@ -167,7 +167,7 @@ def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
         status, answer = s.api("root").call("POST", "/v1/jobs", dict(spec, command=["true"]))
         assert status == 400 and answer["error"]["field"] == "artifact", answer
         os.chown(path, s.uid("alice"), 0)
-        os.chmod(path, 0o600)  # private files work, and only for their owner
+        os.chmod(path, 0o600)  # a private file can be used by its owner only
         other = dict(spec, artifact="file://" + path)
         assert s.run_job("alice", "/run/jobsched/artifact/bin/tool", "mine", **other) == "tool says mine\n"
         run = s.wait_final("bob", s.add("bob", command=["true"], **other)["id"])
@@ -175,14 +175,14 @@ def the_system_s_workers_see_it_at_a_fixed_place_and_nobody_can_write_to_it():
 
 
 def refusal(s, url, sha256="0" * 64):
-    """Why a run of alice with this artifact did not start."""
+    """The error of a run of alice with this artifact."""
     run = s.wait_final("alice", s.add("alice", command=["true"], artifact=url, sha256=sha256)["id"], 60)
     assert run["state"] == "failed", run
     return s.attempts("alice", run["id"])[0]["error"]
 
 
 def locks(paths):
-    """POSIX locks on these files, as the kernel lists them."""
+    """POSIX locks on these files, from /proc/locks."""
     numbers = {os.stat(path).st_ino for path in paths}
     with open("/proc/locks") as f:
         rows = [line.split() for line in f]
@@ -214,7 +214,7 @@ def files_of_procfs_and_magic_links_are_refused():
 
 
 def hard_link_bomb(size):
-    """A gzip archive whose only hard link has a body of that many zeros."""
+    """A gzip archive with a hard link that has a body of so many zeros."""
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as f:
         first = tarfile.TarInfo("a")
@@ -244,8 +244,8 @@ def disk_use(path):
 
 
 @case
-def artifacts_in_use_count_in_the_budget():
-    """The second one waits in its queue until the first run ends."""
+def artifacts_in_use_count_against_the_budget():
+    """The second run waits in its queue until the first run ends."""
     archives = [tar_of(tool=TOOL, ballast=str(i) * (3 << 20)) for i in range(2)]
     with System(engine_conf="artifact-limit = 4M\nartifact-budget = 4M\n") as s, tempfile.TemporaryDirectory(dir="/var/lib") as room:
         os.chmod(room, 0o755)
@@ -258,11 +258,11 @@ def artifacts_in_use_count_in_the_budget():
             os.chmod(path, 0o644)
             script = "while ! test -e %s/go; do sleep 0.1; done; \"$JOBSCHED_ARTIFACT/bin/tool\" %d" % (room, i)
             jobs.append(s.add("alice", command=["sh", "-c", script], artifact="file:" + path, sha256=sum_of(data))["id"])
-            wait_until("the first run goes on", 30, lambda: s.runs("alice", jobs[0])[0]["state"] == "running")
+            wait_until("the first run is running", 30, lambda: s.runs("alice", jobs[0])[0]["state"] == "running")
 
         def waits():
             return "artifact-budget" in s.jobctl("alice", "why", str(jobs[1]), check=False).stdout
-        wait_until("'why' says what the second one waits for", 30, waits)
+        wait_until("'why' shows what the second run waits for", 30, waits)
         assert s.runs("alice", jobs[1])[0]["state"] == "queued"
         assert disk_use(s.net_state) <= 4 << 20, disk_use(s.net_state)
         open(os.path.join(room, "go"), "w").close()
@@ -272,8 +272,8 @@ def artifacts_in_use_count_in_the_budget():
 
 
 @case
-def a_job_that_alters_its_artifact_changes_nothing_for_the_next_run():
-    """User mode: jobs have the uid of the cache, so they can write to it."""
+def a_job_cannot_alter_the_artifact_of_the_next_run():
+    """In user mode jobs have the uid of the cache and can write to it."""
     data = tar_of(tool=TOOL)
     with Server(data) as web, Daemon() as d:
         d.start()
@@ -286,7 +286,7 @@ def a_job_that_alters_its_artifact_changes_nothing_for_the_next_run():
         run = d.wait_final(d.add(script=SCRIPT, **spec)["id"])
         assert said(d, run["id"]).startswith("tool says hello\n"), said(d, run["id"])
         assert len(web.asked) == 2, "the altered archive is noticed and fetched again"
-        wait_until("copies go with their runs", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(("run-", "."))])
+        wait_until("private copies are removed", 30, lambda: not [n for n in os.listdir(cache) if n.startswith(("run-", "."))])
 
 
 @case

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job that tries to get out of its sandbox in every way we know, and says of each how far it came. */
+/* A job that attempts to escape from its sandbox in many ways. */
 /*
- * breakout DIR PID PORT KEY: a directory that is its owner's, a process of his outside, a TCP port of 127.0.0.1 where
- * somebody listens (and abstract and other Unix sockets of that name), the key of a shared memory segment.
- * One line for each attempt: its name, and out, stopped or skipped. Nothing of the machine is changed, whatever succeeds.
+ * usage: breakout DIR PID PORT KEY
+ * DIR is a directory of its user, PID a process of that user outside of the sandbox, PORT a listening TCP port of 127.0.0.1, which
+ * is also part of the names of Unix sockets, KEY the key of a shared memory segment. Each attempt prints one line with its name and
+ * the result: out, stopped or skipped. A successful attempt does not change the system.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ static int out_if(bool reached)
 	return reached ? OUT : STOPPED;
 }
 
-/* The kernel looked at the arguments: only the right to call was asked for. */
+/* The arguments are invalid. Any error except EPERM shows that the call was allowed. */
 static int reached(long result)
 {
 	if (result < 0 && errno == ENOSYS)
@@ -51,7 +52,7 @@ static int reached(long result)
 
 /* ---- files ---- */
 
-/* A file without a name: nothing is left behind. */
+/* Creates a file without a name, so that no file is left behind. */
 static int can_write_to(const char *where)
 {
 	int fd = open(where, O_TMPFILE | O_WRONLY, 0600);
@@ -92,7 +93,7 @@ static int see_tmp(void)
 
 static int write_settings(void)
 {
-	return out_if(open("/proc/sys/kernel/core_pattern", O_WRONLY) >= 0); /* nothing is written */
+	return out_if(open("/proc/sys/kernel/core_pattern", O_WRONLY) >= 0); /* opened only */
 }
 
 static int see_devices(void)
@@ -116,7 +117,7 @@ static int change_root(void)
 	return out_if(chroot("/tmp") == 0);
 }
 
-static int mount_something(void)
+static int mount_tmpfs(void)
 {
 	char path[4096];
 	int r;
@@ -133,7 +134,7 @@ static int new_mount_api(void)
 	return out_if(syscall(SYS_fsopen, "tmpfs", 0) >= 0);
 }
 
-static int gain_by_setuid_program(void)
+static int run_setuid_program(void)
 {
 	char path[4096];
 	int status;
@@ -282,9 +283,9 @@ static int set_clock(void)
 	return reached(syscall(SYS_clock_settime, 9999, NULL));
 }
 
-static int reboot_nothing(void)
+static int call_reboot(void)
 {
-	return reached(syscall(SYS_reboot, 1, 2, 3, NULL)); /* wrong magic numbers */
+	return reached(syscall(SYS_reboot, 1, 2, 3, NULL)); /* invalid magic numbers */
 }
 
 static int change_personality(void)
@@ -295,7 +296,7 @@ static int change_personality(void)
 #ifdef __x86_64__
 static int call_as_i386(void)
 {
-	long result = 20; /* getpid there */
+	long result = 20; /* getpid on i386 */
 
 	__asm__ volatile("int $0x80" : "+a"(result) : : "memory");
 	return out_if(result == getpid());
@@ -355,7 +356,7 @@ static int unusual_socket(void)
 	return fd < 0 && errno == EAFNOSUPPORT ? SKIPPED : out_if(fd >= 0);
 }
 
-/* TCP has no socket pairs: EOPNOTSUPP comes from the protocol's own code, EPERM from the filter. */
+/* TCP has no socket pairs: EOPNOTSUPP comes from the protocol, EPERM from the seccomp filter. */
 static int unusual_socketpair(void)
 {
 	int pair[2];
@@ -378,9 +379,9 @@ static const struct {
 	{"see-devices", see_devices},
 	{"make-device", make_device},
 	{"chroot", change_root},
-	{"mount", mount_something},
+	{"mount", mount_tmpfs},
 	{"fsopen", new_mount_api},
-	{"setuid-program", gain_by_setuid_program},
+	{"setuid-program", run_setuid_program},
 	{"see-process", see_process},
 	{"signal-process", signal_process},
 	{"trace-process", trace_process},
@@ -400,7 +401,7 @@ static const struct {
 	{"io-uring", use_io_uring},
 	{"userfaultfd", handle_faults},
 	{"clock", set_clock},
-	{"reboot", reboot_nothing},
+	{"reboot", call_reboot},
 	{"personality", change_personality},
 #ifdef __x86_64__
 	{"i386", call_as_i386},
@@ -415,7 +416,7 @@ static const struct {
 	{"unusual-socketpair", unusual_socketpair},
 };
 
-/* Each in a process of its own, because some are their last. */
+/* Each attempt runs in its own process, because some kill it. */
 static void attempt(size_t i)
 {
 	static const char *const words[] = {"out", "stopped", "skipped"};
@@ -427,7 +428,7 @@ static void attempt(size_t i)
 	waitpid(pid, &status, 0);
 	if (WIFEXITED(status))
 		printf("%s %s\n", attempts[i].name, words[WEXITSTATUS(status) % 3]);
-	else /* a call that this kernel does not have at all ends otherwise */
+	else /* another signal: the kernel does not support the call */
 		printf("%s %s\n", attempts[i].name, WTERMSIG(status) == SIGSYS ? "stopped" : "skipped");
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a job can reach under each sandbox profile: a body that tries everything, and honest programs that still work.
+# Sandbox profiles: a job that attempts to escape, and ordinary programs that must still work.
 import os
 import shutil
 import signal
@@ -24,7 +24,7 @@ base = compat
 available = no
 """
 
-# What gets out, by profile and owner; everything else is stopped. 'standard' leaves files, signals and the network alone.
+# Attempts that succeed, by owner and profile; all others must fail. 'standard' does not restrict files, signals and the network.
 FILES = {"write-own", "change-mode", "see-tmp", "see-devices"}
 REACH = {"see-process", "signal-process", "connect-tcp", "connect-abstract", "connect-service", "shared-memory", "unusual-socket", "unusual-socketpair", "personality"}
 ROOT = {"write-usr", "write-etc", "write-settings", "make-device", "chroot", "raw-socket", "packet-socket"}
@@ -35,7 +35,7 @@ EXPECTED = {
     ("root", "strict"): set(),
     ("alice", "data"): {"write-own", "change-mode"},
 }
-# Under 'compat' these must get out, or the attempt is none.
+# Attempts that must succeed under 'compat'. Otherwise they would prove nothing for the other profiles.
 CAN = {
     "alice": FILES | REACH | {"trace-process", "read-environment", "read-memory", "take-descriptor", "unshare-users", "clone-users",
                               "clone3-users", "keyring", "io-uring", "setuid-program", "i386"},
@@ -46,7 +46,7 @@ CAN = {
 
 
 class Targets:
-    """What is outside of a job of that user and must not be reached by it."""
+    """Objects outside of the sandbox, which a job of that user must not reach."""
 
     def __init__(self, s, user):
         uid = s.uid(user)
@@ -86,7 +86,7 @@ class Targets:
         os.unlink(self.mark)
         subprocess.run(["ipcrm", "-m", str(self.shm)], check=True)
 
-    def words(self):
+    def command(self):
         return ["/usr/local/bin/breakout", self.dir, str(self.outside.pid), str(self.port), str(self.key)]
 
 
@@ -101,23 +101,23 @@ def prepared(conf=CONF, start=True):
 
 def attempts(s, user, profile):
     with Targets(s, user) as t:
-        said = s.run_job(user, *t.words(), sandbox=profile, cwd="/")
+        said = s.run_job(user, *t.command(), sandbox=profile, cwd="/")
     return dict(line.split() for line in said.splitlines())
 
 
 @case
-def nothing_gets_out_that_the_profile_keeps_in():
+def no_attempt_to_escape_a_profile_succeeds():
     with prepared() as s:
         for (user, profile), may in EXPECTED.items():
             got = attempts(s, user, profile)
             out = {name for name, result in got.items() if result == "out"}
-            assert out <= may, "%s under '%s' got out by %s" % (user, profile, sorted(out - may))
+            assert out <= may, "%s under '%s' escaped by %s" % (user, profile, sorted(out - may))
             gone = {name for name in may if got[name] == "stopped"}
             assert not gone, "%s under '%s' was stopped at %s" % (user, profile, sorted(gone))
 
 
 @case
-def without_a_sandbox_the_same_body_gets_out():
+def the_same_attempts_succeed_without_a_sandbox():
     with prepared() as s:
         for user, can in CAN.items():
             got = attempts(s, user, "compat")
@@ -125,16 +125,16 @@ def without_a_sandbox_the_same_body_gets_out():
             assert not stopped, "under compat %s was stopped at %s: these attempts prove nothing" % (user, sorted(stopped))
 
 
-IN_ROOM = "d=$(mktemp -d) && trap 'rm -rf $d' EXIT && cd $d && "
-HONEST = {
+IN_TEMP_DIR = "d=$(mktemp -d) && trap 'rm -rf $d' EXIT && cd $d && "
+PROGRAMS = {
     "a pipeline": "seq 1000 | sort -rn | head -1",
     "background children": "for i in 1 2 3; do (sleep 0.05; :) & done; wait; echo done",
     "python with threads and a child": "python3 -c 'import subprocess, threading as t; x = t.Thread(target=lambda: "
                                        "subprocess.run([\"true\"], check=True)); x.start(); x.join(); print(1)'",
-    "a database": IN_ROOM + "sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values(7); "
+    "a database": IN_TEMP_DIR + "sqlite3 a.db 'pragma journal_mode=wal; create table t(a); insert into t values(7); "
                   "select a from t'",
-    "a compiler": IN_ROOM + "echo 'int main(void) { return 7; }' >a.c && cc a.c -o a && { ./a; test $? = 7; }",
-    "a repository": IN_ROOM + "git init -q . && echo x >f && git add f && git -c user.name=n -c user.email=e@x commit -qm m "
+    "a compiler": IN_TEMP_DIR + "echo 'int main(void) { return 7; }' >a.c && cc a.c -o a && { ./a; test $? = 7; }",
+    "a repository": IN_TEMP_DIR + "git init -q . && echo x >f && git add f && git -c user.name=n -c user.email=e@x commit -qm m "
                     "&& mkdir d && git mv f d/f && git -c user.name=n -c user.email=e@x commit -qm n && git log --oneline | wc -l",
     "devices": "head -c 8 /dev/urandom | wc -c && echo x >/dev/null && test -r /dev/stdin",
     "shared memory": "python3 -c 'import multiprocessing as m; print(m.Lock().acquire())'",
@@ -142,10 +142,10 @@ HONEST = {
 
 
 @case
-def honest_programs_work_under_every_profile():
+def ordinary_programs_work_under_every_profile():
     with prepared() as s:
         for profile in ("standard", "strict", "data", "lo"):
-            for what, script in HONEST.items():
+            for what, script in PROGRAMS.items():
                 if "git " in script and not shutil.which("git") or " cc " in script and not shutil.which("cc"):
                     continue
                 job = s.add("alice", script=script, sandbox=profile, cwd="/")["id"]
@@ -163,7 +163,7 @@ def debuggers_work_on_the_jobs_own_processes():
 
 
 @case
-def in_strict_a_job_is_alone_and_leaves_nothing():
+def a_strict_job_sees_only_itself_and_leaves_no_files():
     with prepared() as s:
         said = s.run_job("alice", "sh", "-c", "echo $$; set -- /proc/[0-9]*; echo $#; ls -A /tmp /var/tmp /dev/shm | grep -vc :;"
                          "echo x >/tmp/left; cat /proc/1/comm; cat /proc/1/environ 2>/dev/null | wc -c", sandbox="strict", cwd="/")
@@ -174,9 +174,9 @@ def in_strict_a_job_is_alone_and_leaves_nothing():
 
 
 @case
-def in_strict_a_job_hears_sigterm_and_its_orphans_are_reaped_and_ended():
+def a_strict_job_receives_sigterm_and_its_orphans_are_killed():
     with prepared() as s:
-        orphan = "sleep 301.%d" % os.getpid()  # others may have jobs of their own alice
+        orphan = "sleep 301.%d" % os.getpid()  # unique, because another test may run at the same time
         job = s.add("alice", script="trap 'echo heard; exit 3' TERM; (setsid " + orphan + " &); (sleep 0 &); sleep 0.2;"
                     "grep -s '^State:.Z' /proc/[0-9]*/status; echo ready; while :; do sleep 0.05; done", sandbox="strict",
                     cwd="/")["id"]
@@ -185,19 +185,19 @@ def in_strict_a_job_hears_sigterm_and_its_orphans_are_reaped_and_ended():
         s.jobctl("alice", "cancel", str(job), "--running")
         run = s.wait_final("alice", job)
         said = s.output("alice", run["id"])
-        assert said.startswith("ready\n") and said.endswith("heard\n"), said  # no zombie before, and the trap was run
-        wait_until("nothing of it is left", 20, lambda: not subprocess.run(
+        assert said.startswith("ready\n") and said.endswith("heard\n"), said  # no zombies, and the trap was executed
+        wait_until("no process of the run is left", 20, lambda: not subprocess.run(
             ["pgrep", "-fx", orphan], capture_output=True).stdout and not children_of(s.spawner.pid))
 
 
 @case
-def a_run_that_kills_all_it_can_reaches_its_own_processes_only():
+def a_strict_job_can_kill_only_its_own_processes():
     with prepared() as s:
         said = s.run_job("root", "sh", "-c", "sleep 300 & { kill -9 1; kill -9 -1; wait; } 2>/dev/null; echo alone", sandbox="strict", cwd="/")
         assert said == "alone\n", said
         assert s.spawner.poll() is None
         assert s.run_job("alice", "echo", "well", sandbox="strict", cwd="/") == "well\n"
-        wait_until("no keeper is left", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("no child is left", 20, lambda: not children_of(s.spawner.pid))
 
 
 @case
@@ -219,7 +219,7 @@ def a_job_of_root_has_the_capabilities_of_its_profile():
 
 
 @case
-def what_a_site_writes_applies():
+def configured_profiles_apply():
     with prepared() as s:
         said = s.run_job("alice", "sh", "-c", "echo x >~/kept && cat ~/kept; { echo x >/srv/x; } 2>/dev/null || echo refused",
                          sandbox="data", cwd="/")
@@ -231,7 +231,7 @@ def what_a_site_writes_applies():
 
 
 @case
-def the_daemon_knows_what_the_spawner_has_and_refuses_the_rest():
+def the_daemon_refuses_profiles_that_the_spawner_does_not_have():
     with prepared() as s:
         found = {p["name"]: p for p in s.api("bob").get("/v1/sandboxes")["sandboxes"]}
         assert list(found) == ["compat", "standard", "strict", "data", "lo", "nothing"], found
@@ -249,12 +249,12 @@ def the_daemon_knows_what_the_spawner_has_and_refuses_the_rest():
 
 
 @case
-def a_profile_that_goes_away_stops_its_jobs_with_the_reason():
+def jobs_of_a_removed_profile_fail_with_the_reason():
     with prepared() as s:
         job = s.add("alice", command=["true"], schedule=["manual"], sandbox="data")["id"]
         s.write_spawner_conf("require-warrant = none\n")
         os.kill(s.spawner.pid, signal.SIGHUP)
-        wait_until("the daemon has heard of it", 20, lambda: len(s.api("alice").get("/v1/sandboxes")["sandboxes"]) == 3)
+        wait_until("the daemon has the new list", 20, lambda: len(s.api("alice").get("/v1/sandboxes")["sandboxes"]) == 3)
         s.jobctl("alice", "run", str(job))
         run = s.wait_final("alice", job)
         assert "no sandbox profile 'data'" in s.attempts("alice", run["id"])[-1]["error"], s.attempts("alice", run["id"])
@@ -285,22 +285,22 @@ def a_failure_with_a_setuid_program_suggests_compat():
 
 
 @case
-def many_runs_in_strict_leave_no_process_no_descriptor_and_no_file():
+def many_strict_runs_leak_no_process_and_no_descriptor():
     with prepared() as s:
         s.run_job("alice", "true", sandbox="strict", cwd="/")
-        wait_until("its keeper is gone", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("its init process has exited", 20, lambda: not children_of(s.spawner.pid))
         fds = len(os.listdir("/proc/%d/fd" % s.spawner.pid))
         body = [{"script": "(setsid sleep 300 &) ; exit %d" % (i % 2), "sandbox": "strict", "cwd": "/"} for i in range(150)]
         body += [{"command": ["/does/not/exist"], "sandbox": "strict", "cwd": "/"} for i in range(10)]
         s.api("alice").post("/v1/jobs/bulk", {"jobs": body})
-        wait_until("all are over", 60, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 85)
+        wait_until("all runs have ended", 60, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 85)
         assert "its run cannot be identified" not in s.said(), s.said()
-        wait_until("nothing is left", 20, lambda: not children_of(s.spawner.pid))
-        wait_until("nothing is open", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
+        wait_until("no child is left", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("all descriptors are closed", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
 
 
 @case
-def a_run_in_strict_goes_on_while_the_spawner_is_reloaded():
+def a_strict_run_continues_while_the_spawner_is_reloaded():
     with prepared() as s:
         job = s.add("alice", script="echo one; while ! test -e /srv/data/go; do sleep 0.05; done; echo two; exit 7", sandbox="strict",
                     cwd="/")["id"]
@@ -311,19 +311,19 @@ def a_run_in_strict_goes_on_while_the_spawner_is_reloaded():
         run = s.wait_final("alice", job)
         os.unlink("/srv/data/go")
         assert run["exit_code"] == 7 and s.output("alice", run["id"]) == "one\ntwo\n", run
-        wait_until("its keeper is gone", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("its init process has exited", 20, lambda: not children_of(s.spawner.pid))
 
 
-def without_keeper(conf):
-    """A system on which a PID namespace cannot be had: its first process is not installed."""
+def without_init(conf):
+    """A system without PID namespaces, because jobsched-init is not installed."""
     s = System(spawner_conf=conf)
     os.unlink(os.path.join(s.sbin, "jobsched-init"))
     return s.start()
 
 
 @case
-def what_is_missing_is_refused_when_a_job_is_submitted():
-    with without_keeper("require-warrant = none\n") as s:
+def a_job_with_an_unsupported_profile_is_refused():
+    with without_init("require-warrant = none\n") as s:
         status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
         assert status == 400 and "cannot be had here: private-pids (init process:" in answer["error"]["message"], answer
         assert s.run_job("alice", "echo", "well") == "well\n"
@@ -331,8 +331,8 @@ def what_is_missing_is_refused_when_a_job_is_submitted():
 
 
 @case
-def what_is_missing_is_reported_where_the_site_says_so():
-    with without_keeper("require-warrant = none\nsandbox-missing = report\n") as s:
+def an_unsupported_part_is_reported_if_configured():
+    with without_init("require-warrant = none\nsandbox-missing = report\n") as s:
         job = s.add("alice", script="ls /tmp | wc -l; test -e /proc/$PPID/status && echo $$", sandbox="strict", cwd="/")["id"]
         run = s.wait_final("alice", job)
         said = s.output("alice", run["id"]).split()
@@ -342,22 +342,22 @@ def what_is_missing_is_reported_where_the_site_says_so():
 
 
 @case
-def who_is_killed_while_it_makes_a_sandbox_harms_nobody_else():
+def killing_a_process_during_sandbox_setup_affects_no_other_job():
     if not shutil.which("strace"):
         raise Skip("needs strace")
     s = System(spawner_conf="require-warrant = none\n")
-    s.env["ASAN_OPTIONS"] = "detect_leaks=0"  # it cannot look under strace
+    s.env["ASAN_OPTIONS"] = "detect_leaks=0"  # the leak check does not work under strace
     s.before_spawner = ["strace", "-f", "-o", "/dev/null", "-e", "trace=mount_setattr", "-e", "inject=mount_setattr:signal=SIGKILL"]
     with s.start():
         status, answer = s.api("alice").call("POST", "/v1/jobs", {"command": ["true"], "sandbox": "strict"})[:2]
         assert status == 400 and "private-pids (clone: Interrupted" in answer["error"]["message"], answer
         assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
-        os.kill(int(children_of(s.spawner.pid)[0]), signal.SIGTERM)  # strace itself would not pass it on
+        os.kill(int(children_of(s.spawner.pid)[0]), signal.SIGTERM)  # strace does not forward the signal
         s.spawner.wait(20)
 
 
 @case
-def without_landlock_standard_refuses_to_trace_others_all_the_same():
+def without_landlock_standard_still_denies_tracing():
     need_program("strace")
     s = prepared(start=False)
     s.env["ASAN_OPTIONS"] = "detect_leaks=0"
@@ -375,31 +375,31 @@ def without_landlock_standard_refuses_to_trace_others_all_the_same():
         s.spawner.wait(20)
 
 
-# Calls by which a worker, its host or its keeper puts up a fence, with the place among those of one process.
-FENCE_CALLS = ("mount_setattr:1", "mount_setattr:2", "mount:1", "mount:2", "mount:3", "mknodat:1", "setns:1", "unshare:1", "prctl:1",
+# System calls that apply the sandbox in a worker, helper or init process, each with its number within one process.
+SANDBOX_CALLS = ("mount_setattr:1", "mount_setattr:2", "mount:1", "mount:2", "mount:3", "mknodat:1", "setns:1", "unshare:1", "prctl:1",
                "prctl:2", "prctl:3", "capset:1", "landlock_create_ruleset:1", "landlock_add_rule:2", "landlock_restrict_self:1",
                "seccomp:1", "execveat:1")
 
 
 @case
-def a_fence_that_cannot_be_put_up_keeps_the_command_from_running():
+def the_command_does_not_run_if_a_sandbox_step_fails():
     need_program("strace")
     with prepared() as s:
-        for call in FENCE_CALLS:
-            name, place = call.split(":")
-            with Traced(s, "-e", "trace=" + name, "-e", "inject=%s:error=EDOM:when=%s" % (name, place)):
+        for call in SANDBOX_CALLS:
+            name, number = call.split(":")
+            with Traced(s, "-e", "trace=" + name, "-e", "inject=%s:error=EDOM:when=%s" % (name, number)):
                 job = s.add("alice", command=["echo", "it ran"], sandbox="strict", cwd="/")["id"]
                 run = s.wait_final("alice", job)
             why = s.attempts("alice", run["id"])[-1]["error"]
             assert run["state"] == "failed" and "Numerical argument out of domain" in (why or ""), (call, run["state"], why)
             assert s.output("alice", run["id"]) == "", call
         assert s.run_job("alice", "echo", "well", sandbox="strict", cwd="/") == "well\n"
-        wait_until("nobody is left", 20, lambda: not children_of(s.spawner.pid))
+        wait_until("no child is left", 20, lambda: not children_of(s.spawner.pid))
 
 
 @case
-def a_writable_path_below_the_home_follows_no_link_and_stays_read_only_where_it_was():
-    conf = "[sandbox work]\nbase = strict\nread-write = %h/work\n[sandbox fence]\nbase = standard\nlandlock = paths\n" \
+def a_writable_path_follows_no_link_and_keeps_read_only_mounts():
+    conf = "[sandbox work]\nbase = strict\nread-write = %h/work\n[sandbox landlock]\nbase = standard\nlandlock = paths\n" \
            "read-write = %h/work\n"
     with prepared(conf) as s:
         work = s.home("alice") + "/work"
@@ -408,7 +408,7 @@ def a_writable_path_below_the_home_follows_no_link_and_stays_read_only_where_it_
             os.makedirs(path, exist_ok=True)
             os.chown(path, s.uid("alice"), s.uid("alice"))
         write = ["sh", "-c", "echo x >%s/here && echo wrote" % work]
-        for profile in ("work", "fence"):
+        for profile in ("work", "landlock"):
             assert s.run_job("alice", *write, sandbox=profile, cwd="/") == "wrote\n"
         subprocess.run(["mount", "--bind", work, work], check=True)
         subprocess.run(["mount", "-o", "remount,bind,ro", work], check=True)
@@ -419,7 +419,7 @@ def a_writable_path_below_the_home_follows_no_link_and_stays_read_only_where_it_
             subprocess.run(["umount", work], check=True)
         shutil.rmtree(work)
         os.symlink(data, work)
-        for profile in ("work", "fence"):
+        for profile in ("work", "landlock"):
             run = s.wait_final("alice", s.add("alice", command=write, sandbox=profile, cwd="/")["id"])
             why = s.attempts("alice", run["id"])[0]
             assert why["outcome"] == "not_started" and "symbolic link below the home directory" in why["error"], why
@@ -427,7 +427,7 @@ def a_writable_path_below_the_home_follows_no_link_and_stays_read_only_where_it_
 
 
 @case
-def a_users_own_spawner_has_the_profiles_as_far_as_the_kernel_lets_it():
+def profiles_work_in_user_mode_as_far_as_the_kernel_allows():
     with prepared() as s, Targets(s, "bob") as t:
         place = os.path.join(s.dir, "bob")
         os.makedirs(place)
@@ -441,10 +441,10 @@ def a_users_own_spawner_has_the_profiles_as_far_as_the_kernel_lets_it():
                 s.jobctl("bob", "add", "-n", profile, "--manual", "--sandbox", profile, "--", "true")
                 if "missing" in s.jobctl("bob", "show", profile, "--sandbox").stdout:
                     continue
-                said = s.jobctl("bob", "add", "--sandbox", profile, "--follow", "--", *t.words()).stdout
+                said = s.jobctl("bob", "add", "--sandbox", profile, "--follow", "--", *t.command()).stdout
                 got = dict(line.split() for line in said.splitlines() if line.count(" ") == 1)
                 out = {name for name, result in got.items() if result == "out"}
-                assert len(got) > 30 and out <= may, "under '%s' got out by %s" % (profile, sorted(out - may))
+                assert len(got) > 30 and out <= may, "under '%s' escaped by %s" % (profile, sorted(out - may))
         finally:
             daemon.terminate()
             daemon.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Secrets: read as their owner, given to the command alone, hidden in what it writes.
+# Secrets: read as their owner, passed to the command only, masked in its output.
 import base64
 import os
 import signal
@@ -30,19 +30,19 @@ def output(d, run):
     return connection.getresponse().read().decode()
 
 
-def everywhere(d):
-    """Files below a daemon's directory, and the log, that have the value in them."""
+def files_with_value(d):
+    """Files below the directory of the daemon, including the log, that contain the value."""
     found = subprocess.run(["grep", "-rlF", VALUE, d.dir], capture_output=True, text=True).stdout.split()
     return [f for f in found if not f.endswith("/secret")]
 
 
 @case
-def a_command_has_its_secret_and_nothing_else_has():
+def only_the_command_gets_the_secret():
     with Daemon() as d:
         d.start()
         secret = put(os.path.join(d.dir, "secret"), VALUE + "\n")
-        # its length shows that it is there; words, variables and names of processes do not have it
-        job = d.add(name="keeper", secrets={"API_KEY": secret, "second": secret}, script=(
+        # its length shows that it can be read; arguments and variables do not contain it
+        job = d.add(name="secretive", secrets={"API_KEY": secret, "second": secret}, script=(
             'wc -c <"$JOBSCHED_SECRET_API_KEY"; cat "$JOBSCHED_SECRET_API_KEY"; cat "$JOBSCHED_SECRET_second" >/dev/null; '
             'cat "$JOBSCHED_SECRET_API_KEY" "$JOBSCHED_SECRET_API_KEY"; base64 "$JOBSCHED_SECRET_API_KEY"; '
             'env | grep -c "$(cat "$JOBSCHED_SECRET_API_KEY")"; sleep 0.3; ls /proc/self/fd | wc -l; '
@@ -52,16 +52,16 @@ def a_command_has_its_secret_and_nothing_else_has():
         assert lines[0] == str(len(VALUE) + 1), lines
         assert lines[1:4] == ["***", "***", "***"], lines
         assert lines[4].startswith("***") and base64.b64encode(VALUE.encode()).decode()[:8] not in lines[4], lines
-        assert lines[5:7] == ["0", "6"], lines  # ls has 0, 1, 2, the two secrets and the directory it reads
+        assert lines[5:7] == ["0", "6"], lines  # ls has descriptors 0, 1, 2, two secrets and the directory that it reads
         assert run["exit_code"] != 0 and "cannot create" in lines[7], lines
-        shown = d.jobctl("show", "keeper", "--reveal").stdout + d.jobctl("show", "keeper", "--json", "--reveal").stdout
+        shown = d.jobctl("show", "secretive", "--reveal").stdout + d.jobctl("show", "secretive", "--json", "--reveal").stdout
         assert secret in shown and VALUE not in shown, shown
-        assert "\nJOBSCHED_SECRET_API_KEY=/dev/fd/3\n" in d.jobctl("show", "keeper", "--env").stdout
-        assert VALUE not in d.jobctl("events").stdout and not everywhere(d), everywhere(d)
+        assert "\nJOBSCHED_SECRET_API_KEY=/dev/fd/3\n" in d.jobctl("show", "secretive", "--env").stdout
+        assert VALUE not in d.jobctl("events").stdout and not files_with_value(d), files_with_value(d)
 
 
 @case
-def a_secret_that_cannot_be_read_keeps_the_attempt_from_starting_and_blocks_nobody():
+def an_attempt_with_an_unreadable_secret_is_not_started():
     with Daemon() as d:
         d.start()
         os.mkfifo(os.path.join(d.dir, "fifo"))
@@ -85,7 +85,7 @@ def a_secret_that_cannot_be_read_keeps_the_attempt_from_starting_and_blocks_nobo
 
 
 @case
-def a_changed_file_counts_from_the_next_attempt_on():
+def a_changed_file_applies_to_the_next_attempt():
     with Daemon() as d:
         d.start()
         path = os.path.join(d.dir, "secret")
@@ -99,40 +99,40 @@ def a_changed_file_counts_from_the_next_attempt_on():
 
 
 @case
-def values_stay_hidden_over_a_change_of_the_spawner_s_program():
+def values_stay_masked_across_a_re_exec_of_the_spawner():
     with Daemon() as d:
         d.start()
         go = os.path.join(d.dir, "go")
         secret = put(os.path.join(d.dir, "secret"), VALUE)
-        # half a secret is on its way when the program changes, the other half comes afterwards
+        # half of the secret is written before the re-exec, the other half after it
         job = d.add(secrets={"A": secret}, script=(
             's=$(cat "$JOBSCHED_SECRET_A"); echo "$s"; printf %%s "${s%%-battery}"; '
             'while [ ! -e "%s" ]; do sleep 0.05; done; echo "-battery"; echo "again $s"' % go))["id"]
         d.wait_running(job)
         pid = d.spawner()
         os.kill(pid, signal.SIGHUP)
-        wait_until("the program was changed", 30, lambda: "jobsched-spawner" in d.processes().get(pid, ""))
+        wait_until("the spawner has called exec()", 30, lambda: "jobsched-spawner" in d.processes().get(pid, ""))
         time.sleep(0.5)
         with open(go, "w"):
             pass
         run = d.wait_final(job)
         text = output(d, run["id"])
         assert "horse" not in text and text.startswith("***\n***") and text.endswith("\nagain ***\n"), text
-        assert not everywhere(d), everywhere(d)
+        assert not files_with_value(d), files_with_value(d)
 
 
 @case
-def the_beginning_of_a_secret_does_not_hold_up_a_follower():
+def a_prefix_of_a_secret_is_shown_without_a_long_delay():
     with Daemon() as d:
         d.start()
         secret = put(os.path.join(d.dir, "secret"), VALUE)
         job = d.add(secrets={"A": secret}, script="printf 'continue? co'; sleep 3")["id"]
         run = d.wait_running(job)["id"]
-        wait_until("all is there before the end", 2.5, lambda: output(d, run) == "continue? co")
+        wait_until("the output is complete before the end", 2.5, lambda: output(d, run) == "continue? co")
 
 
 @case
-def files_are_opened_as_the_owner_of_the_job_and_as_nobody_else():
+def files_are_opened_as_the_owner_of_the_job():
     with System() as s:
         s.start()
         own = "/home/%s/secret"
@@ -153,7 +153,7 @@ def files_are_opened_as_the_owner_of_the_job_and_as_nobody_else():
             attempt = s.attempts("alice", run["id"])[0]
             assert attempt["outcome"] == "not_started" and "Permission denied" in attempt["error"], attempt
         assert "Permission denied" not in s.said() or VALUE not in s.said()
-        # another user's processes cannot open it through /proc while the job has it
+        # processes of another user cannot open it through /proc while the job runs
         job = s.add("alice", command=["sleep", "20"], secrets={"A": mine})["id"]
         wait_until("it runs", 30, lambda: [r for r in s.runs("alice", job) if r["state"] == "running"])
         pid = s.attempts("alice", s.runs("alice", job)[0]["id"])[0]["pid"]
@@ -163,7 +163,7 @@ def files_are_opened_as_the_owner_of_the_job_and_as_nobody_else():
 
 
 def stop_all_of(uid):
-    """A process that stops all others of this user, again and again. The test is in a PID namespace of its own."""
+    """A process that repeatedly stops all other processes of this user. The test has its own PID namespace."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -177,7 +177,7 @@ def stop_all_of(uid):
 
 
 def stopped_readers(uid):
-    """Processes of that user that are stopped and are, or are about to be, the reader of secrets."""
+    """Stopped processes of that user: the reader of secrets, possibly before exec()."""
     found = []
     for pid in (p for p in os.listdir("/proc") if p.isdigit()):
         try:
@@ -191,18 +191,18 @@ def stopped_readers(uid):
 
 
 @case
-def stopping_the_reader_delays_no_other_user_and_it_is_in_the_owners_control_group():
+def a_stopped_reader_delays_no_other_user():
     with Grouped() as s:
         s.start()
         secret = put(s.home("alice") + "/secret", VALUE, uid=s.uid("alice"))
         stopper = stop_all_of(s.uid("alice"))
         try:
             jobs = [s.add("alice", command=["true"], cwd="/", secrets={"A": secret})["id"] for _ in range(3)]
-            pid = wait_until("one of them is stopped", 30, lambda: stopped_readers(s.uid("alice")))[0]
+            pid = wait_until("a reader is stopped", 30, lambda: stopped_readers(s.uid("alice")))[0]
             with open("/proc/%d/cgroup" % pid) as f:
                 assert "/uid-%d/" % s.uid("alice") in f.read()
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
-            given_up = wait_until("its start is given up", 60, lambda: [
+            given_up = wait_until("a start is given up", 60, lambda: [
                 a for j in jobs for r in s.runs("alice", j) for a in s.attempts("alice", r["id"]) if a["outcome"] == "not_started"])
             assert "could not be read within 5 seconds" in given_up[0]["error"], given_up
         finally:

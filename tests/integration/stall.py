@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A user who blocks the start of a job delays no job of another user.
+# A user who blocks the start of a job does not delay jobs of other users.
 import contextlib
 import fcntl
 import os
@@ -16,7 +16,7 @@ from system import System, children_of, write
 
 
 def leased(path, uid):
-    """A process of that user with a write lease on the file: whoever opens it waits until the kernel takes that away."""
+    """A process of that user with a write lease on the file: open() blocks until the kernel breaks the lease."""
     ready, told = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -33,7 +33,7 @@ def leased(path, uid):
     return pid
 
 
-def held_back(profile):
+def blocked_program(profile):
     with System() as s:
         s.start()
         path = os.path.join(pwd.getpwnam("alice").pw_dir, "job")
@@ -56,17 +56,17 @@ def held_back(profile):
 
 
 @case
-def a_program_that_its_owner_holds_back_delays_no_other_user():
-    return held_back("standard")
+def a_program_blocked_by_its_owner_delays_no_other_user():
+    return blocked_program("standard")
 
 
 @case
-def nor_does_one_in_a_pid_namespace():
-    return held_back("strict")
+def a_blocked_program_in_a_pid_namespace_delays_no_other_user():
+    return blocked_program("strict")
 
 
 class Manager:
-    """Listens as systemd does to a spawner that has a watchdog of 3 seconds."""
+    """The notification socket of systemd, for a spawner with a watchdog of 3 seconds."""
 
     def __init__(self, s):
         self.system = s
@@ -85,8 +85,8 @@ class Manager:
     def __exit__(self, *_):
         self.socket.close()
 
-    def hears(self, word, times=1):
-        """That many new messages with this line; those that came before are left out."""
+    def expect(self, word, times=1):
+        """Waits for so many new messages with this line; earlier messages are ignored."""
         self.socket.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while word.startswith("WATCHDOG") and self.socket.recv(4096):
@@ -101,41 +101,41 @@ def running(s, user, job):
 
 
 @case
-def a_directory_that_cannot_be_entered_blocks_its_own_run_only():
+def a_blocked_directory_blocks_only_its_own_run():
     with System() as s, Manager(s) as manager:
         s.start_engine()
-        manager.hears("READY=1")
+        manager.expect("READY=1")
         with Silent(s, "alice") as where:
             late = s.add("alice", command=["true"], cwd=where + "/late", timeout=1, grace=0.2)["id"]
             unwanted = s.add("alice", command=["true"], cwd=where + "/unwanted", grace=0.2)["id"]
             alone = s.add("alice", command=["true"], cwd=where + "/alone", sandbox="strict", timeout=1, grace=0.2)["id"]
-            wait_until("they are known as running", 30, lambda: all(running(s, "alice", j) for j in (unwanted, alone)))
+            wait_until("both runs are running", 30, lambda: all(running(s, "alice", j) for j in (unwanted, alone)))
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
             assert s.run_job("alice", "echo", "well", cwd="/") == "well\n"
-            manager.hears("WATCHDOG=1", 2)  # the loop goes on
+            manager.expect("WATCHDOG=1", 2)  # the event loop is not blocked
             times = s.said().count("resumed with")
-            s.spawner.send_signal(signal.SIGHUP)  # the new program has the same workers
-            wait_until("the new program goes on", 30, lambda: s.said().count("resumed with") > times)
-            manager.hears("WATCHDOG=1", 2)
+            s.spawner.send_signal(signal.SIGHUP)  # a re-exec keeps the workers
+            wait_until("the spawner has resumed", 30, lambda: s.said().count("resumed with") > times)
+            manager.expect("WATCHDOG=1", 2)
             s.jobctl("alice", "cancel", str(unwanted), "--running")
             for job, state in ((late, "timed_out"), (alone, "timed_out"), (unwanted, "cancelled")):
                 run = s.wait_final("alice", job, 60)
                 assert run["state"] == state, run
                 assert "could not be killed" in s.attempts("alice", run["id"])[0]["error"], s.attempts("alice", run["id"])
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
-        # the file system is gone: the processes end, and are reaped
-        wait_until("nothing is left", 30, lambda: not children_of(s.spawner.pid))
+        # without the file system the processes exit and are reaped
+        wait_until("no child is left", 30, lambda: not children_of(s.spawner.pid))
 
 
 @case
-def of_many_blocked_starts_eight_are_held_and_the_others_tried_again():
+def at_most_eight_starts_of_a_user_are_blocked_and_the_others_retried():
     with System(engine_conf="owner-max-running = 50\n") as s:
         s.start()
         with Silent(s, "alice") as where:
             jobs = [s.add("alice", command=["true"], cwd=where + "/%d" % i)["id"] for i in range(12)]
-            wait_until("as many as may be are held", 60, lambda: sum(bool(running(s, "alice", j)) for j in jobs) == 8)
+            wait_until("eight runs are running", 60, lambda: sum(bool(running(s, "alice", j)) for j in jobs) == 8)
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"
-        # entering fails now, in each of them
+        # now chdir() fails in each of them
         for job in jobs:
             assert s.wait_final("alice", job, 60)["state"] == "failed"
 
@@ -165,7 +165,7 @@ def the_daemon_answers_while_it_connects_to_a_stopped_spawner():
         try:
             wait_until("it is stopped", 30, lambda: state_of(pid) == "T")
             s.engine.send_signal(signal.SIGCONT)
-            # The process is known only while the handshake is under way: each such answer was given during it.
+            # The pid is known only during the handshake, so each of these answers was given while the daemon connected.
             words = "the spawner (pid %d) is stopped" % pid
             wait_until("the status names the spawner", 60,
                        lambda: words in s.jobctl("root", "status", check=False).stdout)
