@@ -379,7 +379,11 @@ void life_engine_open(struct life *l)
 	struct op_node_open *o = node_open_op(op);
 
 	snprintf(l->node, sizeof(l->node), "node-%d", ++l->nodes);
-	*o = (struct op_node_open){.node = l->node, .name = "one", .spawner = l->spawner, .host = "here", .now = l->now};
+	o->node = l->node;
+	o->name = "one";
+	o->spawner = l->spawner;
+	o->host = "here";
+	o->now = l->now;
 	if (!life_apply_one(l, op)) {
 		fprintf(stderr, "open: %s\n", op->err.msg);
 		abort();

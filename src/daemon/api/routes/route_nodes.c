@@ -134,8 +134,9 @@ static void submit_node_command(struct request *r, enum node_command order)
 
 	*o = (struct node_command_ctx){
 		.ticket = request_ticket(r, true), .name = xstrdup(r->params[0])};
-	*node_command_op(op) =
-		(struct op_node_command){.name = o->name, .order = order, .now = request_now(r)};
+	node_command_op(op)->name = o->name;
+	node_command_op(op)->order = order;
+	node_command_op(op)->now = request_now(r);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

@@ -226,8 +226,9 @@ void route_run_cancel(struct request *r)
 	*o = (struct run_cancel_ctx){.ticket = request_ticket(r, true),
 		.dispatcher = r->context->dispatcher,
 		.run_watch_set = r->context->run_watch_set};
-	*run_cancel_op(op) =
-		(struct op_run_cancel){.uid = request_scope(r), .id = id, .now = request_now(r)};
+	run_cancel_op(op)->uid = request_scope(r);
+	run_cancel_op(op)->id = id;
+	run_cancel_op(op)->now = request_now(r);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }
