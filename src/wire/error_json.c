@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and reads error objects. */
+/* Error objects in JSON. */
 #include "wire/error_json.h"
 #include "base/err.h"
 #include "wire/json_value.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects, sends requests, retries and returns the response. */
+/* Sends requests to the daemon, with retries. */
 #include "wire/http_client.h"
 #include "base/buf.h"
 #include "base/clock.h"

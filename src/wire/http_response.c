@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads status, headers and counted or chunked bodies of a response. */
+/* Parses one HTTP response: status, headers, counted or chunked body. */
 #include "wire/http_response.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses untrusted JSON with size and depth limits. */
+/* Parses untrusted JSON within limits. */
 #include "wire/json_read.h"
 #include "base/auto.h"
 #include "base/buf.h"

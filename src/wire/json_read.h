@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parser for untrusted JSON with limits on size, depth and members. */
+/* Parser for untrusted JSON with limits. */
 #pragma once
 #include <jansson.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts single values to JSON, and JSON to text. */
+/* Converts single values to JSON, JSON to text. */
 #include "wire/json_value.h"
 #include "base/auto.h"
 #include "base/buf.h"

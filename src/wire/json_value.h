@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON values of responses: strings, times and durations. */
+/* JSON values: strings, times, durations. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes run parameters as a flat JSON object. */
+/* Run parameters as a flat JSON object. */
 #include "wire/params_json.h"
 #include "base/auto.h"
 #include "base/buf.h"

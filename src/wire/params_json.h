@@ -12,7 +12,7 @@ bool params_json_read(const json_t *o, struct strv *ret /* empty */, struct err 
 bool params_json_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */,
 	struct err *e);
 
-/* The stored parameters of a run, which may include its warrant as the member with the empty name. */
+/* Reads the stored parameters of a run. The member with the empty name is its warrant. */
 bool params_json_run_from_text(const char *text /* NULL: none */, struct strv *ret /* empty */,
 	char **ret_warrant, struct err *e);
 /* Caller frees; NULL: *e has the error. */

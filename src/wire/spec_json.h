@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion of job definitions to and from JSON. */
+/* Job definitions in JSON. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@ struct err;
 struct job_spec;
 
 /*
- * Reads a submission: the fields of a job and "key". ERR_INVALID with e->field for an unknown member,
- * a wrong type or a value out of range.
+ * Reads a submission: the fields of a job and "key". ERR_INVALID with e->field for an unknown
+ * member, a wrong type or a value out of range.
  */
 bool spec_json_read(const json_t *o, struct job_spec *s /* initialised */, char **ret_key,
 	struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Roles and permissions: which caller may use which route. */
+/* Permissions: which caller may use which route. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads, validates and caches the allow and deny files. */
+/* Checks users against the cached allow file, or else the deny file. */
 #include "daemon/api/allow_list.h"
 #include "base/buf.h"
 #include "base/err.h"

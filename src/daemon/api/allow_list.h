@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allow and deny lists of users, like cron.allow and cron.deny. */
+/* User lists like cron.allow or cron.deny. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs committed events and rate-limits the records of refused requests. */
+/* Logs committed events; limits the rate of records of refused requests. */
 #include "daemon/api/audit.h"
 #include "base/buf.h"
 #include "base/clock.h"

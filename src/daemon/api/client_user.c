@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per-user names, submission rates and job limits. */
+/* State kept per user of the API. */
 #include "daemon/api/client_user.h"
 #include "base/auto.h"
 #include "base/err.h"

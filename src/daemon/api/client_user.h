@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Per-user name, submission rate and job limit. */
+/* State kept per user: name, submission rate, job limit. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -18,8 +18,8 @@ int64_t client_user_store_limit(const struct request *r);
 int64_t client_user_jobs_limit(const struct request *r); /* live jobs of the owner; 0: no limit */
 
 /*
- * The cached name of the owner. NULL: look it up with user_lookup_name() on another thread, then call
- * client_user_set_owner_name().
+ * The cached name of the owner. NULL: look it up with user_lookup_name() on another thread, then
+ * call client_user_set_owner_name().
  */
 const char *client_user_owner_name(struct request *r);
 void client_user_set_owner_name(struct request *r, const char *name);

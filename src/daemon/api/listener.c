@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Binds, locks, publishes and watches the API socket. */
+/* Publishes the API socket under its name, again after a removal. */
 #include "daemon/api/listener.h"
 #include "base/err.h"
 #include "base/io.h"

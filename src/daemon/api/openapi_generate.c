@@ -1,18 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Generates openapi.json from the route table, the table of job fields and openapi_text.json.
- *
- * usage: openapi_generate openapi_text.json >openapi.json
- *
- * The tables give the paths, the parameters, the fields of a job and the enumerations. The text file
- * gives the descriptions and the other schemas in a short form: "TYPE", or
- * ["TYPE", "description", {further keywords}]. TYPE is a type of JSON Schema, "time", "duration", an
- * enumeration of enums[] or the name of a schema; "[]" after it means an array, and "?" allows null.
- * An object has "members" instead of "properties". "required": true requires all of them, "counts"
- * adds an integer for each word of an enumeration, and "fields" adds the fields of a job.
- *
- * The build fails if a route has no entry in the text file, or an entry has no route or field.
- */
+/* Generates openapi.json from the tables of the daemon, with the texts of openapi_text.json. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -29,6 +16,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * usage: openapi_generate openapi_text.json >openapi.json
+ *
+ * The tables give the paths, the parameters, the fields of a job and the enumerations. The text
+ * file gives the descriptions and the other schemas in a short form: "TYPE", or ["TYPE",
+ * "description", {further keywords}]. TYPE is a type of JSON Schema, "time", "duration", an
+ * enumeration of enums[] or the name of a schema; "[]" after it means an array, and "?" allows
+ * null. An object has "members" instead of "properties". "required": true requires all of them,
+ * "counts" adds an integer for each word of an enumeration, and "fields" adds the fields of a job.
+ *
+ * The build fails if a route has no entry in the text file, or an entry has no route or field.
+ */
 
 static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...)
 {

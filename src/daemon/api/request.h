@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One API request: parameters, caller and ways to respond. */
+/* One API request with its caller, as seen by a route. */
 #pragma once
 #include "base/buf.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends immediate, delayed and streamed responses. */
+/* Sends responses: immediate, delayed, streamed. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Identifies the caller: user name, owner number and role. */
+/* Identifies the caller of a request. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP server on the API socket and its limits. */
+/* HTTP server on the API socket. */
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>

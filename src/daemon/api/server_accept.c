@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accepts connections, enforces limits and idle timeouts. */
+/* Accepts connections within limits; closes idle ones. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server and connection state; private to the API server. */
+/* State of the API server; private to its files. */
 #pragma once
 #include "base/map.h"
 #include "daemon/api/access.h"

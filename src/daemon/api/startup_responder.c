@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accepts connections during startup and answers each with an error. */
+/* Refuses connections during startup, with the reason. */
 #include "daemon/api/startup_responder.h"
 #include "base/clock.h"
 #include "base/err.h"

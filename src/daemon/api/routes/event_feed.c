@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams audit events and run ends to one client. */
+/* Streams audit events, mixed with run ends, to one client. */
 #include "daemon/api/routes/event_feed.h"
 #include "base/auto.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event stream of one client, and its filter. */
+/* Filtered event stream of one client. */
 #pragma once
 #include "base/text.h"
 #include "store/store.h"

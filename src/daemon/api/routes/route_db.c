@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that prune, back up and check the store. */
+/* Routes for the whole store: prune, backup, check. */
 #include "base/auto.h"
 #include "base/duration.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that list, show, cancel and remove jobs. */
+/* Routes for jobs: list, show, cancel, remove. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

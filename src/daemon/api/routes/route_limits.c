@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes for queues and owner limits. */
+/* Routes for limits of queues or owners. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

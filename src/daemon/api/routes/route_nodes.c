@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that list nodes and drain, undrain or resign them. */
+/* Routes for nodes: list, drain, undrain, resign. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that list notices and send a test notice. */
+/* Routes for notices: list, test. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes for pause, resume, freeze and thaw. */
+/* Routes for pauses: list, pause, resume, freeze, thaw. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
@@ -247,7 +247,8 @@ static void answer_job(struct request *r, const struct op *op)
 	const struct run_list *open = op->kind == OP_PAUSE ? &pause_op(op)->open : NULL;
 
 	o->job = op->kind == OP_PAUSE ? pause_op(op)->job : resume_op(op)->job;
-	o->was_paused = op->kind == OP_PAUSE ? pause_op(op)->was == JOB_PAUSED : resume_op(op)->found;
+	o->was_paused =
+		op->kind == OP_PAUSE ? pause_op(op)->was == JOB_PAUSED : resume_op(op)->found;
 	o->released = op->kind == OP_PAUSE ? 0 : resume_op(op)->released;
 	buf_char(&o->running, '[');
 	for (size_t i = 0; open && i < open->n; i++) {

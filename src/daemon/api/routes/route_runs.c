@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that list, show, wait for and cancel runs. */
+/* Routes for runs: list, show, wait, cancel. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

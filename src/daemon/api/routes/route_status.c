@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Route that reports counts, limits and cluster state. */
+/* Route that reports the status of the daemon. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

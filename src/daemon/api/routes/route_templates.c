@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that list, show, store and remove templates. */
+/* Routes for templates: list, show, store, remove. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

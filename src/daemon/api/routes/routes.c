@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Route table, route lookup and query parameter parsing. */
+/* Route table with lookup by path. */
 #include "daemon/api/routes/routes.h"
 #include "base/auto.h"
 #include "base/err.h"

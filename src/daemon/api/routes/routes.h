@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Route table: method, path, parameters and handler. */
+/* Route table: method, path, parameters, handler. */
 #pragma once
 #include "core/job/event.h"
 #include "daemon/api/access.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Combines store rows and dispatcher state into reasons. */
+/* Combines store rows with dispatcher state into reasons. */
 #include "daemon/api/routes/why_facts.h"
 #include "base/auto.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts from store and daemon that explain waiting runs. */
+/* Facts that explain why runs wait. */
 #pragma once
 #include "core/decide/machine_conditions.h"
 #include "core/decide/why.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lints and explains a schedule, then computes its first slots. */
+/* Previews a submitted schedule: warnings, description, first slots. */
 #include "daemon/api/submit/forecast.h"
 #include "base/auto.h"
 #include "base/buf.h"

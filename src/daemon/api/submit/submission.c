@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses, validates and schedules the jobs of a submission. */
+/* Turns the body of a submission into validated jobs. */
 #include "daemon/api/submit/submission.h"
 #include "base/err.h"
 #include "base/io.h"

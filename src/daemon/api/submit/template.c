@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads, writes and applies templates. */
+/* Converts templates to JSON or to jobs. */
 #include "daemon/api/submit/template.h"
 #include "base/auto.h"
 #include "base/err.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates as JSON and the jobs made from them. */
+/* Templates as JSON; jobs made from them. */
 #pragma once
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and clears the per-thread time zone caches. */
+/* Time zone caches of the API, one per thread. */
 #include "daemon/api/submit/zone_caches.h"
 #include "base/text.h"
 #include "base/tzfile.h"
