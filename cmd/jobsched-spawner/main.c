@@ -54,7 +54,7 @@ struct options {
 /* Of a spawner with --system. */
 struct authority {
 	struct spawner_conf conf;
-	struct user engine;
+	struct user daemon;
 	struct warrant_key key;
 };
 
@@ -75,7 +75,7 @@ static bool authority_load(const struct options *o, struct authority *ret, struc
 		return false;
 	if (ret->conf.pam != PAM_POLICY_OFF && !pam_available())
 		return err_set(e, ERR_REFUSED, "'%s' sets 'pam', but this program was built without PAM", path);
-	return lookup_process_wait(&(struct lookup_request){.whom = ret->conf.engine_user}, &ret->engine, e) ||
+	return lookup_process_wait(&(struct lookup_request){.whom = ret->conf.engine_user}, &ret->daemon, e) ||
 	       err_wrap(e, "could not look up the user of the daemon ('engine-user' in '%s')", path);
 }
 
@@ -345,25 +345,25 @@ static struct runtime_dirs dirs_for_authority(const struct options *o, const str
 {
 	struct runtime_dirs p = o->dirs;
 
-	p.engine = who ? &who->engine : NULL;
+	p.daemon = who ? &who->daemon : NULL;
 	return p;
 }
 
 /* Opens the warrant key and, with require-warrant = all, the warrant socket. */
-static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who, int *ret_asks, struct err *e)
+static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who, int *ret_listen, struct err *e)
 {
 	AUTO_FD state = open(p->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (state < 0)
 		return err_errno(e, errno, "could not open directory '%s'", p->state_dir);
 	return warrant_key_open(&who->key, state, e) &&
-	       (who->conf.require_warrant != WARRANT_ALL || runtime_dir_listen(p, SOCKET_FOR_ALL, ret_asks, e));
+	       (who->conf.require_warrant != WARRANT_ALL || runtime_dir_listen(p, SOCKET_FOR_ALL, ret_listen, e));
 }
 
 /* Runs the loop until the spawner exits. */
 static int spawner_run_until_exit(const struct options *o, struct authority *who, struct spawner_options *so)
 {
-	AUTO_FD asks = -1;
+	AUTO_FD warrant_listen = -1;
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
 	const struct runtime_dirs p = dirs_for_authority(o, who);
 	AUTO_TEXT artifacts = runtime_dir_artifact(&p);
@@ -374,16 +374,16 @@ static int spawner_run_until_exit(const struct options *o, struct authority *who
 	so->linger = o->linger;
 	so->program = &program;
 	so->conf = who ? &who->conf : NULL;
-	so->engine = who ? who->engine.uid : geteuid();
-	if (who && !warrants_prepare(&p, who, &asks, &e)) {
+	so->daemon = who ? who->daemon.uid : geteuid();
+	if (who && !warrants_prepare(&p, who, &warrant_listen, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
 	so->key = who ? &who->key : NULL;
-	so->asks = asks;
+	so->warrant_listen = warrant_listen;
 	ok = reexec_init(&program, o->argv, &e) && spawner_run(so, &e);
 	runtime_dir_socket_remove(&p, SOCKET);
-	if (asks >= 0)
+	if (warrant_listen >= 0)
 		runtime_dir_socket_remove(&p, SOCKET_FOR_ALL);
 	if (!ok)
 		log_error("%s", e.msg);

@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 /* Creates the socket with its final group and mode: chown() by name would be a race in a directory that the daemon can write. */
-static int bind_for_engine(int fd, const struct sockaddr_un *a, const struct user *engine, mode_t mode)
+static int bind_for_daemon(int fd, const struct sockaddr_un *a, const struct user *daemon, mode_t mode)
 {
 	mode_t mask = umask(0777 & ~mode);
-	int r = engine && setegid(engine->gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
+	int r = daemon && setegid(daemon->gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
 	int cause = errno;
 
-	if (engine && setegid(0) < 0)
+	if (daemon && setegid(0) < 0)
 		r = -1;
 	umask(mask);
 	errno = cause;
@@ -35,7 +35,7 @@ bool runtime_dir_listen(const struct runtime_dirs *p, const char *socket_name, i
 {
 	AUTO_TEXT path = xprintf("%s/%s", p->runtime_dir, socket_name);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	mode_t mode = strcmp(socket_name, SOCKET_FOR_ALL) == 0 ? 0666 : p->engine ? 0660 : 0700;
+	mode_t mode = strcmp(socket_name, SOCKET_FOR_ALL) == 0 ? 0666 : p->daemon ? 0660 : 0700;
 	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (strlen(path) >= sizeof(a.sun_path))
@@ -44,7 +44,7 @@ bool runtime_dir_listen(const struct runtime_dirs *p, const char *socket_name, i
 	memcpy(a.sun_path, path, strlen(path));
 	if (unlink(path) < 0 && errno != ENOENT)
 		return err_errno(e, errno, "could not remove the old socket '%s'", path);
-	if (fd < 0 || bind_for_engine(fd, &a, p->engine, mode) < 0 || listen(fd, 16) < 0)
+	if (fd < 0 || bind_for_daemon(fd, &a, p->daemon, mode) < 0 || listen(fd, 16) < 0)
 		return err_errno(e, errno, "could not listen at '%s'", path);
 	*ret = STEAL_FD(fd);
 	return true;
@@ -76,28 +76,28 @@ bool runtime_dir_take_over(const struct runtime_dirs *p, char id[RANDOM_ID_LEN +
 }
 
 /* Opens or creates a directory. With --system it belongs to root, and the group of the daemon may read it. */
-static bool private_dir_open(const char *path, mode_t mode, const struct user *engine, int *ret, struct err *e)
+static bool private_dir_open(const char *path, mode_t mode, const struct user *daemon, int *ret, struct err *e)
 {
 	struct stat st;
 	int r = io_mkdirs(path, mode);
 
 	if (r < 0)
 		return err_errno(e, -r, "could not create directory '%s'", path);
-	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (engine ? O_NOFOLLOW : 0));
+	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (daemon ? O_NOFOLLOW : 0));
 	if (*ret < 0 || fstat(*ret, &st) < 0)
 		return err_errno(e, errno, "could not open directory '%s'", path);
-	if (!engine)
+	if (!daemon)
 		return true;
 	if (st.st_uid != 0 || st.st_mode & 022)
 		return err_set(e, ERR_REFUSED, "the directory '%s' must belong to root and be writable by root only", path);
-	if (fchown(*ret, 0, engine->gid) < 0 || fchmod(*ret, 02750) < 0)
-		return err_errno(e, errno, "could not give directory '%s' to the group of '%s'", path, engine->name);
+	if (fchown(*ret, 0, daemon->gid) < 0 || fchmod(*ret, 02750) < 0)
+		return err_errno(e, errno, "could not give directory '%s' to the group of '%s'", path, daemon->name);
 	return true;
 }
 
 char *runtime_dir_artifact(const struct runtime_dirs *p)
 {
-	AUTO_TEXT path = p->engine ? xprintf("%s/artifact", p->runtime_dir) : NULL;
+	AUTO_TEXT path = p->daemon ? xprintf("%s/artifact", p->runtime_dir) : NULL;
 	int r = path ? io_mkdirs(path, 0755) : 0;
 
 	if (r < 0)
@@ -122,12 +122,12 @@ bool runtime_dir_open(const struct runtime_dirs *p, int *ret_lock, int *ret_outp
 {
 	AUTO_TEXT lock = xprintf("%s/spawner.lock", p->state_dir);
 	AUTO_FD state = -1;
-	int r = io_mkdirs(p->runtime_dir, p->engine ? 0755 : 0700);
+	int r = io_mkdirs(p->runtime_dir, p->daemon ? 0755 : 0700);
 
 	if (r < 0)
 		return err_errno(e, -r, "could not create directory '%s'", p->runtime_dir);
-	if (!private_dir_open(p->state_dir, p->engine ? 0750 : 0700, p->engine, &state, e) ||
-		!private_dir_open(p->output_dir, 0750, p->engine, ret_output, e))
+	if (!private_dir_open(p->state_dir, p->daemon ? 0750 : 0700, p->daemon, &state, e) ||
+		!private_dir_open(p->output_dir, 0750, p->daemon, ret_output, e))
 		return false;
 	*ret_lock = lock_file_retry(lock);
 	if (*ret_lock == -EWOULDBLOCK)

@@ -12,7 +12,7 @@ struct user;
 
 struct runtime_dirs {
 	const char *runtime_dir, *output_dir, *state_dir; /* borrowed */
-	const struct user *engine; /* the daemon's user, with --system; NULL: user mode; borrowed */
+	const struct user *daemon; /* the daemon's user, with --system; NULL: user mode; borrowed */
 };
 
 bool runtime_dir_open(const struct runtime_dirs *p, int *ret_lock, int *ret_output, struct err *e); /* ERR_CONFLICT: another spawner holds the lock */

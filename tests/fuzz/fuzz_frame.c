@@ -13,7 +13,7 @@ static void frames(const uint8_t *data, size_t size)
 
 	memset(&f, 0xa5, sizeof(f)); /* detects members that the parser does not set */
 	memcpy(&f, data, size < sizeof(f) ? size : sizeof(f));
-	for (unsigned from = FRAME_FROM_ENGINE; from <= FRAME_FROM_SPAWNER; from++)
+	for (unsigned from = FRAME_FROM_DAEMON; from <= FRAME_FROM_SPAWNER; from++)
 		for (uint32_t version = 0; version <= FRAME_VERSION; version++)
 			for (size_t fds = 0; fds <= FRAME_FDS_MAX; fds++)
 				if (frame_check(&f, size, fds, (enum frame_from)from, version, NULL) &&

@@ -56,7 +56,7 @@ enum frame_type {
 	FRAME_TYPE_MAX
 };
 
-enum frame_from { FRAME_FROM_ENGINE, FRAME_FROM_SPAWNER };
+enum frame_from { FRAME_FROM_DAEMON, FRAME_FROM_SPAWNER };
 
 #define FRAME_TEXT_MAX 256 /* texts are NUL-terminated and padded with NULs */
 #define FRAME_NODE_MAX 128

@@ -42,7 +42,7 @@ void output_file_writer_resume(struct output_file_writer *w, int dir, int64_t ru
 void output_file_writer_done(struct output_file_writer *w);
 void output_file_write(struct output_file_writer *w, const void *data, size_t len); /* a failed write counts as dropped bytes */
 int64_t output_file_total(const struct output_file_writer *w);
-int64_t output_dropped(const struct output_file_writer *w); /* bytes not kept: over the limit, or a write failed */
+int64_t output_file_dropped(const struct output_file_writer *w); /* bytes not kept: over the limit, or a write failed */
 
 bool output_file_remove(int dir, int64_t run, int64_t attempt, struct err *e); /* a missing file is not an error */
 

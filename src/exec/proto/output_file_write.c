@@ -55,7 +55,7 @@ int64_t output_file_total(const struct output_file_writer *w)
 	return w->h.total;
 }
 
-int64_t output_dropped(const struct output_file_writer *w)
+int64_t output_file_dropped(const struct output_file_writer *w)
 {
 	return w->h.gap_to - w->h.gap_from;
 }

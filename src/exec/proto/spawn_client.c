@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends requests to the spawner; delivers its reports. */
+/* Connects to the spawner; delivers its reports. */
 #include "exec/proto/spawn_client.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -9,271 +9,17 @@
 #include "core/job/sandbox_offer.h"
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
-#include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
+#include "exec/proto/spawn_client_private.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <systemd/sd-event.h>
 
 #define PROBE_INTERVAL USEC_SEC
 #define STAT_MAX 4096
 #define WELCOME_TIMEOUT (5 * USEC_SEC)
-
-/* A frame that waits for room in the socket buffer. */
-struct outgoing {
-	struct frame frame;
-	int fds[FRAME_FDS_MAX]; /* owned */
-	size_t n;
-	struct outgoing *next;
-};
-
-struct spawn_client {
-	int fd;
-	uint32_t version; /* 0: no welcome yet */
-	enum warrant_policy warrants;
-	char spawner[64];
-	struct sandbox_offers *sandboxes; /* owned; NULL: not received yet */
-	unsigned limits_refused;
-	sd_event_source *source;
-	sd_event_source *deadline; /* for the welcome */
-	bool told_stopped;         /* it was logged that the spawner is stopped */
-	struct outgoing *first, **last;
-	spawn_report_fn *fn;
-	void *arg;
-	usec_t unread_since; /* CLOCK_BOOTTIME of the last frame sent into an empty socket; 0: none was sent */
-	usec_t probed_at;
-	bool gone;     /* SPAWN_GONE was reported */
-	bool *freed;   /* set by free() while reports are being delivered */
-};
-
-/* ---- sending ---- */
-
-static void outgoing_free(struct outgoing *o)
-{
-	if (!o)
-		return;
-	frame_fds_close(o->fds, o->n);
-	free(o);
-}
-
-/* After an error that cannot be handled here. The loop then reads the end of the connection and reports SPAWN_GONE. */
-static void client_shut_down(struct spawn_client *c)
-{
-	shutdown(c->fd, SHUT_RDWR);
-}
-
-static void client_watch_writable(struct spawn_client *c, bool on)
-{
-	if (sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLET | (on ? (uint32_t)EPOLLOUT : 0)) < 0)
-		client_shut_down(c);
-}
-
-/* The socket buffer is full, or the user has too many descriptors in flight in sockets. */
-static bool send_would_block(int r)
-{
-	return r == -EAGAIN || r == -ETOOMANYREFS;
-}
-
-/* The number of bytes that the spawner has not read yet. */
-static int unread(const struct spawn_client *c)
-{
-	int n = 0;
-
-	return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
-}
-
-/* Must be called before each frame is sent. */
-static void client_note_unread(struct spawn_client *c)
-{
-	if (!c->unread_since || unread(c) == 0)
-		c->unread_since = clock_boot(&clock_system);
-}
-
-static void client_flush(struct spawn_client *c)
-{
-	struct outgoing *o;
-
-	while ((o = c->first)) {
-		int r = frame_send(c->fd, &o->frame, o->fds, o->n);
-
-		if (send_would_block(r))
-			client_watch_writable(c, true); /* EPOLLET: if there is room by now, the event fires at once */
-		else if (r < 0)
-			client_shut_down(c);
-		if (r < 0)
-			return;
-		c->first = o->next;
-		if (!c->first)
-			c->last = &c->first;
-		outgoing_free(o);
-	}
-	client_watch_writable(c, false);
-}
-
-static void outgoing_append(struct spawn_client *c, const struct frame *f, const int *fds, size_t n)
-{
-	struct outgoing *o = xcalloc(1, sizeof(*o));
-
-	o->frame = *f;
-	for (; o->n < n; o->n++)
-		o->fds[o->n] = fds[o->n];
-	*c->last = o;
-	c->last = &o->next;
-}
-
-/* Sends the frame, or queues it until the socket has room. The descriptors are moved. */
-static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, size_t n)
-{
-	int r;
-
-	client_note_unread(c);
-	r = c->gone ? -EPIPE : c->first ? -EAGAIN : frame_send(c->fd, f, fds, n);
-	if (send_would_block(r)) {
-		outgoing_append(c, f, fds, n);
-		client_watch_writable(c, true);
-		return;
-	}
-	frame_fds_close(fds, n);
-	if (r < 0 && !c->gone)
-		client_shut_down(c);
-}
-
-/* Opens the descriptors of a start, in the order of struct frame_start. On failure all of them are closed. */
-static bool start_fds_open(const struct start_plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
-	struct err *e)
-{
-	size_t n = 0;
-
-	fds[n] = payload_memfd(p, e);
-	if (fds[n] < 0)
-		return err_wrap(e, "could not pass the command of run %lld to the spawner", (long long)p->run);
-	n++;
-	if (s->has_stdin) {
-		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
-		if (fds[n] < 0) {
-			err_errno(e, -fds[n], "could not pass the input of run %lld to the spawner", (long long)p->run);
-			frame_fds_close(fds, n);
-			return false;
-		}
-		n++;
-	}
-	if (s->has_artifact) {
-		fds[n] = fcntl(p->tree, F_DUPFD_CLOEXEC, 3);
-		if (fds[n] < 0) {
-			err_errno(e, errno, "could not pass the artifact of run %lld to the spawner", (long long)p->run);
-			frame_fds_close(fds, n);
-			return false;
-		}
-		n++;
-	}
-	*ret_n = n;
-	return true;
-}
-
-bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e)
-{
-	struct frame f;
-	int fds[FRAME_FDS_MAX];
-	size_t n = 0;
-
-	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
-		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB", (long long)p->run);
-	frame_init(&f, FRAME_START, c->version);
-	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
-		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
-		.has_stdin = p->stdin_data.data != NULL, .has_warrant = p->has_warrant,
-		.has_artifact = p->spec.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
-	if (p->has_warrant)
-		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
-	if (!start_fds_open(p, &f.start, fds, &n, e))
-		return false;
-	if (!frame_check(&f, f.size, n, FRAME_FROM_ENGINE, c->version, e)) {
-		frame_fds_close(fds, n);
-		return false;
-	}
-	frame_post(c, &f, fds, n);
-	return true;
-}
-
-static void run_frame_post(struct spawn_client *c, enum frame_type type, int64_t run, int64_t fence)
-{
-	struct frame f;
-
-	frame_init(&f, type, c->version);
-	f.run = (struct frame_run){.run = run, .fence = fence};
-	frame_post(c, &f, NULL, 0);
-}
-
-void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence)
-{
-	run_frame_post(c, FRAME_CANCEL, run, fence);
-}
-
-void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence)
-{
-	run_frame_post(c, FRAME_ACK, run, fence);
-}
-
-void spawn_client_list(struct spawn_client *c)
-{
-	struct frame f;
-
-	frame_init(&f, FRAME_LIST, c->version);
-	frame_post(c, &f, NULL, 0);
-}
-
-bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e)
-{
-	AUTO_DONE(buf) text = {};
-	const char *path = s->path;
-	struct frame f;
-	int fds[2];
-
-	if (c->version < 2)
-		return err_set(e, ERR_REFUSED, "the spawner is older than the daemon and cannot open files; "
-			"'systemctl reload jobsched-spawner' upgrades it");
-	while (path[0] == '/' && path[1] == '/')
-		path++;
-	buf_add(&text, s->owner, strlen(s->owner) + 1);
-	buf_add(&text, path, strlen(path) + 1);
-	fds[0] = io_memfd_sealed("jobsched-file", text.data, text.len);
-	fds[1] = fds[0] < 0 ? -1 : fcntl(s->socket, F_DUPFD_CLOEXEC, 3);
-	if (fds[1] < 0) {
-		err_errno(e, fds[0] < 0 ? -fds[0] : errno, "could not ask the spawner for a file");
-		auto_fd_close(&fds[0]);
-		return false;
-	}
-	frame_init(&f, FRAME_OPEN_FILE, c->version);
-	f.open_file = (struct frame_open_file){.run = s->run, .fence = s->fence, .uid = s->uid};
-	frame_post(c, &f, fds, 2);
-	return true;
-}
-
-void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)
-{
-	struct frame f;
-
-	frame_init(&f, FRAME_LEASE, c->version);
-	f.lease = (struct frame_lease){.end_at = end_at, .kill_at = kill_at};
-	frame_post(c, &f, NULL, 0);
-}
-
-void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt)
-{
-	struct frame f;
-
-	frame_init(&f, FRAME_FORGET_OUTPUT, c->version);
-	f.attempt = (struct frame_attempt){.run = run, .attempt = attempt};
-	frame_post(c, &f, NULL, 0);
-}
-
-/* ---- receiving ---- */
 
 static void report_started(struct spawn_report *r, const struct frame *f)
 {
@@ -428,7 +174,7 @@ static int on_spawner_io(sd_event_source *source, int fd, uint32_t events, void 
 		return 0;
 	}
 	if (events & EPOLLOUT)
-		client_flush(c);
+		spawn_client_flush(c);
 	while ((r = frame_receive(c, &f, c->version, NULL)) == 0) {
 		struct spawn_report report;
 
@@ -482,7 +228,7 @@ static bool welcome_wait(int fd, struct err *e)
 }
 
 /* Connects and sends the hello. The socket is non-blocking. */
-static bool greet(struct spawn_client *c, const char *path, const char *node, struct err *e)
+static bool hello_send(struct spawn_client *c, const char *path, const char *node, struct err *e)
 {
 	struct frame f;
 	int r;
@@ -496,14 +242,14 @@ static bool greet(struct spawn_client *c, const char *path, const char *node, st
 	f.hello.oldest = FRAME_VERSION_OLDEST;
 	f.hello.newest = FRAME_VERSION;
 	frame_text(f.hello.node, sizeof(f.hello.node), node);
-	client_note_unread(c);
+	spawn_client_note_unread(c);
 	r = frame_send(c->fd, &f, NULL, 0);
 	if (r < 0) /* the spawner is exiting */
 		return err_set(e, ERR_UNREACHABLE, "could not send the hello to the spawner: %s", strerror(-r));
 	return true;
 }
 
-static bool watch(struct spawn_client *c, struct sd_event *ev, struct err *e)
+static bool client_watch(struct spawn_client *c, struct sd_event *ev, struct err *e)
 {
 	int r = sd_event_add_io(ev, &c->source, c->fd, EPOLLIN | EPOLLET, on_spawner_io, c);
 
@@ -520,12 +266,12 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
 	int r;
 
 	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
-	if (!greet(c, path, node, e) || !welcome_wait(c->fd, e))
+	if (!hello_send(c, path, node, e) || !welcome_wait(c->fd, e))
 		return false;
 	r = welcome_receive(c, e);
 	if (r == -EAGAIN)
 		return err_set(e, ERR_UNREACHABLE, "the spawner does not answer");
-	if (r < 0 || !watch(c, ev, e))
+	if (r < 0 || !client_watch(c, ev, e))
 		return false;
 	*ret = STEAL(c);
 	return true;
@@ -563,7 +309,7 @@ bool spawn_client_connect(struct sd_event *ev, const char *path, const char *nod
 	int r;
 
 	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
-	if (!greet(c, path, node, e) || !watch(c, ev, e))
+	if (!hello_send(c, path, node, e) || !client_watch(c, ev, e))
 		return false;
 	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_TIMEOUT, 0, on_welcome_timeout, c);
 	if (r < 0)
@@ -582,7 +328,7 @@ void spawn_client_free(struct spawn_client *c)
 	sd_event_source_disable_unref(c->deadline);
 	for (struct outgoing *o; (o = c->first);) {
 		c->first = o->next;
-		outgoing_free(o);
+		spawn_client_outgoing_free(o);
 	}
 	if (c->fd >= 0)
 		close(c->fd);
@@ -617,7 +363,7 @@ void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
 		ret->pid = peer.pid;
 	state = process_state(ret->pid);
 	ret->stopped = state == 'T' || state == 't';
-	if (unread(c) > 0)
+	if (spawn_client_unread_bytes(c) > 0)
 		ret->unread = now - c->unread_since;
 	else if (c->version && now - c->probed_at >= PROBE_INTERVAL) {
 		c->probed_at = now;

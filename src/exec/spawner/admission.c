@@ -26,7 +26,7 @@ enum warrant_policy admission_policy(const struct admission *a)
 
 static bool warrant_required(const struct admission *a, int64_t uid)
 {
-	return warrant_needed(admission_policy(a), uid) && uid != (int64_t)a->engine;
+	return warrant_needed(admission_policy(a), uid) && uid != (int64_t)a->daemon;
 }
 
 /* The warrant covers the standard input through its SHA-256: for an interpreter it is the program. */

@@ -16,7 +16,7 @@ struct admission {
 	const struct spawner_conf *conf; /* system mode: workers run as their owners; NULL: user mode, workers run as 'self' only */
 	struct user self;                /* in user mode: the user of the spawner */
 	const struct warrant_key *key;   /* NULL: no warrants; borrowed like conf */
-	uid_t engine;                    /* uid of the daemon. Its jobs need no warrant: the daemon can already run processes as this uid. */
+	uid_t daemon;                    /* uid of the daemon. Its jobs need no warrant: the daemon can already run processes as this uid. */
 };
 
 /* Checks uid, warrant and artifact. The name of the owner is checked later by admission_check_user(). */

@@ -27,7 +27,7 @@
 
 /* ---- connections ---- */
 
-static void worker_detach_engine(struct worker *w, void *arg)
+static void worker_detach_daemon(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = false;
@@ -35,7 +35,7 @@ static void worker_detach_engine(struct worker *w, void *arg)
 }
 
 /* The daemon has disconnected. Ends and running workers are kept for the next daemon; starts that did not run are dropped. */
-static void conns_engine_gone(struct conns *cs)
+static void conns_daemon_gone(struct conns *cs)
 {
 	struct worker *w;
 
@@ -44,7 +44,7 @@ static void conns_engine_gone(struct conns *cs)
 	while ((w = workers_report_next(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
 			worker_forget(w);
-	workers_each(cs->workers, worker_detach_engine, NULL);
+	workers_each(cs->workers, worker_detach_daemon, NULL);
 }
 
 void conn_close(struct conn *c)
@@ -60,12 +60,12 @@ void conn_close(struct conn *c)
 		if (cs->warrant_clients[i] == c)
 			cs->warrant_clients[i] = NULL;
 	}
-	if (cs->engine == c) {
-		cs->engine = NULL;
-		conns_engine_gone(cs);
+	if (cs->daemon == c) {
+		cs->daemon = NULL;
+		conns_daemon_gone(cs);
 	}
-	c->next_dead = cs->dead;
-	cs->dead = c;
+	c->next_closed = cs->closed;
+	cs->closed = c;
 }
 
 bool conn_send(struct conn *c, const struct frame *f)
@@ -122,7 +122,7 @@ static struct conn *conn_new(struct conns *cs, int fd, bool warrant_only)
 		log_warning("refused a connection: the kernel does not report the uid of the peer");
 		return NULL;
 	}
-	if (!warrant_only && cred.uid != cs->engine_uid && cred.uid != 0) {
+	if (!warrant_only && cred.uid != cs->daemon_uid && cred.uid != 0) {
 		log_warning("refused a connection of uid %u", (unsigned)cred.uid);
 		return NULL;
 	}
@@ -153,7 +153,7 @@ static void connection_accept(struct conns *cs, int listen, bool warrant_only)
 	*unauthenticated_slot(warrant_only ? cs->warrant_clients : cs->unauthenticated) = c;
 }
 
-static void on_engine_connect(struct epoll_source *s, uint32_t events)
+static void on_daemon_connect(struct epoll_source *s, uint32_t events)
 {
 	(void)events;
 	connection_accept(CONTAINER_OF(s, struct conns, listen), s->fd, false);
@@ -162,32 +162,32 @@ static void on_engine_connect(struct epoll_source *s, uint32_t events)
 static void on_warrant_client_connect(struct epoll_source *s, uint32_t events)
 {
 	(void)events;
-	connection_accept(CONTAINER_OF(s, struct conns, asks), s->fd, true);
+	connection_accept(CONTAINER_OF(s, struct conns, warrant_listen), s->fd, true);
 }
 
 /* ---- handshake ---- */
 
-static void conns_set_engine(struct conns *cs, struct conn *c)
+static void conns_set_daemon(struct conns *cs, struct conn *c)
 {
 	struct frame f;
 
-	if (cs->engine) {
-		log_info("daemon '%s' takes over from '%s'", c->node, cs->engine->node);
-		frame_init(&f, FRAME_SUPERSEDED, cs->engine->version);
-		cs->engine->full = false; /* try to send it even if the socket was full */
-		conn_send(cs->engine, &f);
-		if (cs->engine)
-			conn_close(cs->engine);
+	if (cs->daemon) {
+		log_info("daemon '%s' takes over from '%s'", c->node, cs->daemon->node);
+		frame_init(&f, FRAME_SUPERSEDED, cs->daemon->version);
+		cs->daemon->full = false; /* try to send it even if the socket was full */
+		conn_send(cs->daemon, &f);
+		if (cs->daemon)
+			conn_close(cs->daemon);
 	} else {
 		log_info("serving daemon '%s'", c->node);
 	}
 	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
 		if (cs->unauthenticated[i] == c)
 			cs->unauthenticated[i] = NULL;
-	cs->engine = c;
+	cs->daemon = c;
 }
 
-static void hello(struct conn *c, const struct frame *f)
+static void hello_handle(struct conn *c, const struct frame *f)
 {
 	struct frame answer;
 
@@ -204,7 +204,7 @@ static void hello(struct conn *c, const struct frame *f)
 		return;
 	}
 	frame_text(c->node, sizeof(c->node), f->hello.node);
-	conns_set_engine(c->all, c);
+	conns_set_daemon(c->all, c);
 	frame_init(&answer, FRAME_WELCOME, 0);
 	answer.welcome.version = c->version;
 	answer.welcome.limits_refused = worker_limits_refused(c->all->workers);
@@ -271,7 +271,7 @@ static void start_request_new(struct conns *cs, const struct frame_start *s, str
 	worker_report_queue(w, 0);
 }
 
-static bool start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_start(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	struct workers *ws = c->all->workers;
 	struct worker *w = workers_find(ws, f->start.run, f->start.fence);
@@ -327,7 +327,7 @@ static void worker_list(struct worker *w, void *arg)
 	worker_report_queue(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0 : REPORT_HAS);
 }
 
-static bool list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	(void)f;
 	(void)fds;
@@ -337,7 +337,7 @@ static bool list(struct conn *c, const struct frame *f, const int *fds, struct e
 	return true;
 }
 
-static bool lease(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_lease(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	(void)fds;
 	(void)e;
@@ -356,19 +356,19 @@ static bool request_forget_output(struct conn *c, const struct frame *f, const i
 	return true;
 }
 
-static bool open_file(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_open_file(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	return open_files_add(&c->all->starts->files, f->open_file.uid, fds[0], fds[1], e);
 }
 
 static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *, struct err *) = {
-	[FRAME_START] = start,
+	[FRAME_START] = request_start,
 	[FRAME_CANCEL] = request_cancel,
 	[FRAME_ACK] = request_ack,
-	[FRAME_LIST] = list,
-	[FRAME_LEASE] = lease,
+	[FRAME_LIST] = request_list,
+	[FRAME_LEASE] = request_lease,
 	[FRAME_FORGET_OUTPUT] = request_forget_output,
-	[FRAME_OPEN_FILE] = open_file,
+	[FRAME_OPEN_FILE] = request_open_file,
 };
 
 static void conn_refuse(struct conn *c, const char *why)
@@ -400,14 +400,14 @@ static bool conn_frame_read(struct conn *c)
 		conn_close(c);
 		return false;
 	}
-	if (!frame_check(&f, len, n, FRAME_FROM_ENGINE, c->version, &e))
+	if (!frame_check(&f, len, n, FRAME_FROM_DAEMON, c->version, &e))
 		conn_refuse(c, e.msg);
 	else if (f.type == FRAME_ASK_WARRANT)
 		conn_warrant_request(c, &f, fds[0]);
 	else if (c->warrant_only)
 		conn_refuse(c, "the warrant socket accepts only requests for warrants");
 	else if (f.type == FRAME_HELLO)
-		hello(c, &f);
+		hello_handle(c, &f);
 	else if (!requests[f.type](c, &f, fds, &e))
 		conn_refuse(c, e.msg);
 	frame_fds_close(fds, n);
@@ -445,21 +445,21 @@ bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const 
 	c->hello_until = from->hello_until;
 	c->full = from->full;
 	c->lists = from->lists;
-	c->sandboxes_pending = from->engine;
+	c->sandboxes_pending = from->daemon;
 	frame_text(c->node, sizeof(c->node), node);
-	if (from->engine)
-		cs->engine = c;
+	if (from->daemon)
+		cs->daemon = c;
 	else
 		*unauthenticated_slot(cs->unauthenticated) = c;
 	return epoll_source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
 	       err_errno(e, errno, "could not watch the connection of '%s'", c->node);
 }
 
-int conns_watch(struct conns *cs, int listen, int asks)
+int conns_watch(struct conns *cs, int listen, int warrant_listen)
 {
-	cs->listen = (struct epoll_source){listen, on_engine_connect};
-	cs->asks = (struct epoll_source){asks, on_warrant_client_connect};
-	if (asks >= 0 && epoll_source_watch(cs->ep, &cs->asks, EPOLL_CTL_ADD, EPOLLIN) < 0)
+	cs->listen = (struct epoll_source){listen, on_daemon_connect};
+	cs->warrant_listen = (struct epoll_source){warrant_listen, on_warrant_client_connect};
+	if (warrant_listen >= 0 && epoll_source_watch(cs->ep, &cs->warrant_listen, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return -errno;
 	return epoll_source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
 }
@@ -476,8 +476,8 @@ usec_t conns_cleanup(struct conns *cs, usec_t now)
 		else if (c && c->hello_until < next)
 			next = c->hello_until;
 	}
-	for (struct conn *c; (c = cs->dead);) {
-		cs->dead = c->next_dead;
+	for (struct conn *c; (c = cs->closed);) {
+		cs->closed = c->next_closed;
 		free(c);
 	}
 	return next;
@@ -491,7 +491,7 @@ void conns_done(struct conns *cs)
 		if (cs->warrant_clients[i])
 			conn_close(cs->warrant_clients[i]);
 	}
-	if (cs->engine)
-		conn_close(cs->engine);
+	if (cs->daemon)
+		conn_close(cs->daemon);
 	conns_cleanup(cs, 0);
 }

@@ -28,7 +28,7 @@ struct conn {
 	unsigned lists;        /* list_done frames still to be sent */
 	bool sandboxes_pending;   /* the sandboxes frame is still to be sent */
 	char node[FRAME_NODE_MAX];
-	struct conn *next_dead;
+	struct conn *next_closed;
 };
 
 struct conns {
@@ -38,18 +38,18 @@ struct conns {
 	struct workers *workers;
 	struct start_queue *starts;
 	const struct admission *admission;
-	uid_t engine_uid;         /* the uid that may connect, besides root */
+	uid_t daemon_uid;         /* the uid that may connect, besides root */
 	struct epoll_source listen;     /* the descriptor is borrowed */
-	struct epoll_source asks;       /* the warrant socket, open to all users; -1: none; borrowed */
+	struct epoll_source warrant_listen;       /* the warrant socket, open to all users; -1: none; borrowed */
 	struct conn *unauthenticated[UNAUTHENTICATED_MAX];
 	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* accepted on the warrant socket */
-	int64_t asked;            /* bytes checked for non-root warrant clients, decaying: see conn_warrant.c */
-	usec_t asked_at;          /* CLOCK_BOOTTIME of the last update of 'asked' */
-	struct conn *engine;      /* NULL: none */
-	struct conn *dead;        /* closed; freed by conns_cleanup() */
+	int64_t checked_bytes;            /* bytes checked for non-root warrant clients, decaying: see conn_warrant.c */
+	usec_t checked_at;          /* CLOCK_BOOTTIME of the last update of 'checked_bytes' */
+	struct conn *daemon;      /* NULL: none */
+	struct conn *closed;        /* closed; freed by conns_cleanup() */
 };
 
-int conns_watch(struct conns *cs, int listen, int asks /* -1: none */); /* 0, or -errno */
+int conns_watch(struct conns *cs, int listen, int warrant_listen /* -1: none */); /* 0, or -errno */
 bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e);
 usec_t conns_cleanup(struct conns *cs, usec_t now);      /* frees closed connections, closes those without hello; returns the next timeout */
 void conns_done(struct conns *cs);

@@ -67,16 +67,16 @@ void conns_report(struct conns *cs)
 	struct worker *w;
 	struct frame f;
 
-	if (cs->engine && !cs->engine->full && cs->engine->sandboxes_pending)
-		sandboxes_report(cs->engine, cs->workers->sandboxes);
-	while (cs->engine && !cs->engine->full && (w = workers_report_next(cs->workers)))
-		if (!worker_report(cs->engine, w)) {
-			if (cs->engine)
+	if (cs->daemon && !cs->daemon->full && cs->daemon->sandboxes_pending)
+		sandboxes_report(cs->daemon, cs->workers->sandboxes);
+	while (cs->daemon && !cs->daemon->full && (w = workers_report_next(cs->workers)))
+		if (!worker_report(cs->daemon, w)) {
+			if (cs->daemon)
 				worker_report_queue(w, 0);
 			else if (w->phase == WORKER_NOT_STARTED)
 				worker_forget(w);
 		}
-	frame_init(&f, FRAME_LIST_DONE, cs->engine ? cs->engine->version : 0);
-	while (cs->engine && !cs->engine->full && cs->engine->lists && conn_send(cs->engine, &f))
-		cs->engine->lists--;
+	frame_init(&f, FRAME_LIST_DONE, cs->daemon ? cs->daemon->version : 0);
+	while (cs->daemon && !cs->daemon->full && cs->daemon->lists && conn_send(cs->daemon, &f))
+		cs->daemon->lists--;
 }

@@ -65,13 +65,13 @@ static bool approval_rate_check(struct conn *c, size_t len, struct err *e)
 
 	if (c->peer == 0)
 		return true;
-	cs->asked -= (now - cs->asked_at) * CHECKED_BYTES_PER_SECOND / USEC_SEC;
-	if (cs->asked < 0 || now - cs->asked_at > USEC_SEC)
-		cs->asked = 0;
-	cs->asked_at = now;
-	if (cs->asked + (int64_t)len > CHECKED_BYTES_PER_SECOND)
+	cs->checked_bytes -= (now - cs->checked_at) * CHECKED_BYTES_PER_SECOND / USEC_SEC;
+	if (cs->checked_bytes < 0 || now - cs->checked_at > USEC_SEC)
+		cs->checked_bytes = 0;
+	cs->checked_at = now;
+	if (cs->checked_bytes + (int64_t)len > CHECKED_BYTES_PER_SECOND)
 		return err_set(e, ERR_BUSY, "too many approvals at once, try again in a second");
-	cs->asked += (int64_t)len;
+	cs->checked_bytes += (int64_t)len;
 	return true;
 }
 

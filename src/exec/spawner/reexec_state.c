@@ -40,7 +40,7 @@ static const struct reexec_state_field head_fields[] = {
 
 static const struct reexec_state_field conn_fields[] = {
 	FD(reexec_state_conn, fd),
-	NUMBER(reexec_state_conn, engine, FLAG),
+	NUMBER(reexec_state_conn, daemon, FLAG),
 	NUMBER(reexec_state_conn, full, FLAG),
 	NUMBER(reexec_state_conn, version, 0, FRAME_VERSION),
 	NUMBER(reexec_state_conn, lists, 0, UINT32_MAX),
@@ -169,12 +169,12 @@ static void record_put(struct state_writer *s, enum reexec_state_kind kind, cons
 		buf_add(&s->b, text, len);
 }
 
-static void conn_put(struct state_writer *s, const struct conn *c, bool engine)
+static void conn_put(struct state_writer *s, const struct conn *c, bool daemon)
 {
 	if (!c || c->source.fd < 0)
 		return;
 	record_put(s, REEXEC_STATE_CONN,
-		&(struct reexec_state_conn){.fd = c->source.fd, .engine = engine, .full = c->full, .version = c->version,
+		&(struct reexec_state_conn){.fd = c->source.fd, .daemon = daemon, .full = c->full, .version = c->version,
 			.lists = c->lists, .hello_until = c->hello_until},
 		c->node, strlen(c->node));
 }
@@ -206,7 +206,7 @@ int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs,
 
 	buf_add(&s.b, opening, sizeof(opening));
 	record_put(&s, REEXEC_STATE_HEAD, h, h->id, strlen(h->id));
-	conn_put(&s, cs->engine, true);
+	conn_put(&s, cs->daemon, true);
 	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
 		conn_put(&s, cs->unauthenticated[i], false);
 	workers_each(ws, worker_put, &s);

@@ -73,7 +73,7 @@ extern const struct reexec_state_table reexec_state_tables[REEXEC_STATE_KIND_MAX
 #define REEXEC_STATE_MAGIC UINT32_C(0x7473626a) /* "jbst" */
 
 struct reexec_state_conn { /* text: name of the node */
-	int fd, engine, full;
+	int fd, daemon, full;
 	uint32_t version, lists;
 	int64_t hello_until;
 };

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-static void tell(const char *words, int flags)
+static void notify_datagram_send(const char *words, int flags)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -31,7 +31,7 @@ static void tell(const char *words, int flags)
 
 void sd_notify_send(const char *words)
 {
-	tell(words, 0);
+	notify_datagram_send(words, 0);
 }
 
 usec_t sd_notify_watchdog_interval(void)
@@ -48,7 +48,7 @@ usec_t sd_notify_watchdog_interval(void)
 
 void sd_notify_watchdog(void)
 {
-	tell("WATCHDOG=1", MSG_DONTWAIT);
+	notify_datagram_send("WATCHDOG=1", MSG_DONTWAIT);
 }
 
 void sd_notify_reloading(void)

@@ -82,7 +82,7 @@ static void on_spawner_timer(struct epoll_source *s, uint32_t events)
 		sp->armed = 0;
 }
 
-static usec_t earlier(usec_t a, usec_t b)
+static usec_t earlier_time(usec_t a, usec_t b)
 {
 	return a < b ? a : b;
 }
@@ -101,10 +101,10 @@ static usec_t spawner_exit_check(struct spawner *sp, usec_t now)
 			sp->quiet_until = 0;
 		else if (!sp->quiet_until)
 			sp->quiet_until = now + STOP_QUIET;
-		sp->leave = !sp->conns.engine || now >= sp->stop_until || (sp->quiet_until && now >= sp->quiet_until);
-		return sp->quiet_until ? earlier(sp->quiet_until, sp->stop_until) : sp->stop_until;
+		sp->leave = !sp->conns.daemon || now >= sp->stop_until || (sp->quiet_until && now >= sp->quiet_until);
+		return sp->quiet_until ? earlier_time(sp->quiet_until, sp->stop_until) : sp->stop_until;
 	}
-	if (sp->conns.engine || ws->count || !sp->o->linger) {
+	if (sp->conns.daemon || ws->count || !sp->o->linger) {
 		sp->idle_since = 0;
 		return USEC_NEVER;
 	}
@@ -159,7 +159,7 @@ static usec_t spawner_watchdog_ping(struct spawner *sp, usec_t now)
 	return sp->ping_at;
 }
 
-static void turn(struct spawner *sp)
+static void spawner_loop_turn(struct spawner *sp)
 {
 	usec_t now = clock_boot(&clock_system), next;
 
@@ -169,14 +169,14 @@ static void turn(struct spawner *sp)
 	workers_run_due(&sp->workers);
 	ends_spool_run_due(&sp->workers, now);
 	conns_report(&sp->conns);
-	next = earlier(conns_cleanup(&sp->conns, now), spawner_exit_check(sp, now));
-	next = earlier(next, spawner_trim_idle(sp, now));
-	next = earlier(next, ends_spool_next_due(&sp->workers));
-	next = earlier(next, spawner_watchdog_ping(sp, now));
-	next = earlier(next, user_cache_next_timeout(&sp->starts.users));
-	next = earlier(next, secret_readers_next_timeout(&sp->starts.readers));
-	next = earlier(next, open_files_next_timeout(&sp->starts.files));
-	spawner_timer_arm(sp, earlier(next, workers_next_due(&sp->workers)));
+	next = earlier_time(conns_cleanup(&sp->conns, now), spawner_exit_check(sp, now));
+	next = earlier_time(next, spawner_trim_idle(sp, now));
+	next = earlier_time(next, ends_spool_next_due(&sp->workers));
+	next = earlier_time(next, spawner_watchdog_ping(sp, now));
+	next = earlier_time(next, user_cache_next_timeout(&sp->starts.users));
+	next = earlier_time(next, secret_readers_next_timeout(&sp->starts.readers));
+	next = earlier_time(next, open_files_next_timeout(&sp->starts.files));
+	spawner_timer_arm(sp, earlier_time(next, workers_next_due(&sp->workers)));
 }
 
 /* ---- re-exec ---- */
@@ -186,7 +186,7 @@ static void count_opening(struct worker *w, void *arg)
 	*(size_t *)arg += w->phase == WORKER_OPENING;
 }
 
-static bool reexec(struct spawner *sp, struct err *e)
+static bool spawner_reexec(struct spawner *sp, struct err *e)
 {
 	const struct workers *ws = &sp->workers;
 	struct reexec_state_head head = {.listen = sp->o->listen, .output_dir = sp->o->output_dir, .lock = sp->o->lock, .groups = -1,
@@ -224,18 +224,18 @@ static bool reexec(struct spawner *sp, struct err *e)
 }
 
 /* Called between two loop iterations. Returns only if the re-exec failed. */
-static void reload(struct spawner *sp)
+static void spawner_reload(struct spawner *sp)
 {
 	struct err e = {};
 
 	sp->reload = false;
 	sd_notify_reloading();
-	if (!reexec(sp, &e))
+	if (!spawner_reexec(sp, &e))
 		log_error("not reloaded, the running program continues: %s", e.msg);
 	sd_notify_send("READY=1");
 }
 
-static bool watch(struct spawner *sp, struct err *e)
+static bool spawner_watch(struct spawner *sp, struct err *e)
 {
 	sigset_t set;
 	int r;
@@ -250,7 +250,7 @@ static bool watch(struct spawner *sp, struct err *e)
 	if (sp->signals.fd < 0 || sp->timer.fd < 0 || epoll_source_watch(sp->ep, &sp->signals, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
 		epoll_source_watch(sp->ep, &sp->timer, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return err_errno(e, errno, "could not watch signals and timer");
-	r = conns_watch(&sp->conns, sp->o->listen, sp->o->asks);
+	r = conns_watch(&sp->conns, sp->o->listen, sp->o->warrant_listen);
 	return r < 0 ? err_errno(e, -r, "could not watch the socket") : true;
 }
 
@@ -258,7 +258,7 @@ static bool spawner_loop(struct spawner *sp, struct err *e)
 {
 	struct epoll_event events[EVENTS];
 
-	turn(sp);
+	spawner_loop_turn(sp);
 	while (!sp->leave) {
 		int n = epoll_wait(sp->ep, events, EVENTS, -1);
 
@@ -269,14 +269,14 @@ static bool spawner_loop(struct spawner *sp, struct err *e)
 
 			s->on_ready(s, events[i].events);
 		}
-		turn(sp);
+		spawner_loop_turn(sp);
 		if (sp->reload)
-			reload(sp);
+			spawner_reload(sp);
 	}
 	return true;
 }
 
-static bool resume(struct spawner *sp, struct err *e)
+static bool spawner_resume(struct spawner *sp, struct err *e)
 {
 	const struct reexec_state_head *h = reexec_state_head(sp->o->resume);
 
@@ -330,16 +330,16 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	sp.ping_every = sd_notify_watchdog_interval() / 3;
 	sp.admission.conf = o->conf;
 	sp.admission.key = o->key;
-	sp.admission.engine = o->engine;
+	sp.admission.daemon = o->daemon;
 	if (!o->conf)
 		user_lookup_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
-		.starts = &sp.starts, .admission = &sp.admission, .engine_uid = o->engine};
+		.starts = &sp.starts, .admission = &sp.admission, .daemon_uid = o->daemon};
 	start_queue_init(&sp.starts, &(struct start_queue_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
-	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !spawner_sandboxes_prepare(&sp, e) || !watch(&sp, e))
+	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !spawner_sandboxes_prepare(&sp, e) || !spawner_watch(&sp, e))
 		return false;
 	launchers_warm(&sp.workers.launchers);
-	if (o->resume && !resume(&sp, e))
+	if (o->resume && !spawner_resume(&sp, e))
 		return err_wrap(e, "could not resume from the state");
 	if (!o->resume) {
 		ends_file_load(&sp.workers);

@@ -20,9 +20,9 @@ struct spawner_options {
 	const char *id;      /* of the spawner, new with each start; borrowed */
 	const struct spawner_conf *conf; /* system mode; NULL: user mode; borrowed */
 	const char *artifact_path; /* mount point for the artifact of a worker; NULL: none; borrowed */
-	uid_t engine;        /* uid that may connect, besides root */
+	uid_t daemon;        /* uid that may connect, besides root */
 	const struct warrant_key *key; /* NULL: none; borrowed */
-	int asks;            /* the listening warrant socket; -1: none; borrowed */
+	int warrant_listen;            /* the listening warrant socket; -1: none; borrowed */
 	usec_t linger;       /* exit after this idle time; 0: never */
 	const struct reexec *program; /* executed again on SIGHUP; borrowed */
 	const struct reexec_state *resume;   /* the state after a re-exec; NULL: a new spawner; borrowed */

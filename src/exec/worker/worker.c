@@ -359,7 +359,7 @@ void worker_end_frame(struct frame *f, const struct worker *w)
 		.io_read = w->used.io_read,
 		.io_written = w->used.io_written,
 		.output_bytes = output_file_total(&w->output),
-		.output_dropped = output_dropped(&w->output),
+		.output_dropped = output_file_dropped(&w->output),
 	};
 	frame_text(f->ended.error, FRAME_TEXT_MAX, w->error);
 }

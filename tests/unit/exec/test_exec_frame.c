@@ -52,7 +52,7 @@ static size_t descriptors_of(unsigned type)
 static bool right(const struct frame *f, size_t len, size_t fds)
 {
 	bool engine = f->type < FRAME_WELCOME || f->type == FRAME_OPEN_FILE;
-	enum frame_from from = engine ? FRAME_FROM_ENGINE : FRAME_FROM_SPAWNER;
+	enum frame_from from = engine ? FRAME_FROM_DAEMON : FRAME_FROM_SPAWNER;
 
 	return frame_check(f, len, fds, from, f->version, NULL);
 }
@@ -100,7 +100,7 @@ static void a_frame_from_the_wrong_side_or_of_unknown_type_is_refused(void **sta
 		f.type = (uint16_t)t;
 		if (f.type != t)
 			continue;
-		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_ENGINE, f.version, NULL) ==
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_DAEMON, f.version, NULL) ==
 			    (known && engine));
 		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_SPAWNER, f.version, NULL) ==
 			    (known && !engine));
@@ -113,12 +113,12 @@ static void a_frame_in_the_wrong_phase_is_refused(void **state)
 
 	(void)state;
 	sample(&f, FRAME_HELLO);
-	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 1, NULL)); /* a second hello */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 1, NULL)); /* a second hello */
 	sample(&f, FRAME_LIST);
-	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL)); /* before the hello */
-	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 2, NULL)); /* not the agreed version */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 0, NULL)); /* before the hello */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 2, NULL)); /* not the agreed version */
 	f.version = 0;
-	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_ENGINE, 0, NULL));
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 0, NULL));
 }
 
 static void every_number_is_checked_against_its_range(void **state)

@@ -105,7 +105,7 @@ static void the_start_and_the_end_are_kept_for_all_sizes(void **state)
 			total += (int64_t)len;
 		}
 		assert_int_equal(output_file_total(&w), total);
-		assert_int_equal(output_dropped(&w), total > limit ? total - limit : 0);
+		assert_int_equal(output_file_dropped(&w), total > limit ? total - limit : 0);
 		fd = output_file_open(p->dir, round + 1, 1);
 		if (total == 0 || limit == 0) {
 			assert_int_equal(fd, -ENOENT);
@@ -187,7 +187,7 @@ static void bytes_lost_to_a_full_disk_are_counted(void **state)
 	write_more(&w, 250); /* there is space again, still in the head */
 	write_more(&w, 3000);
 	assert_int_equal(output_file_total(&w), 4000);
-	assert_int_equal(output_dropped(&w), 450);
+	assert_int_equal(output_file_dropped(&w), 450);
 	assert_int_equal(w.failed, EFBIG);
 	fd = output_file_open(p->dir, 1, 4);
 	assert_true(output_file_stat(fd, &s, NULL));
@@ -214,7 +214,7 @@ static void a_disk_error_in_the_ring_drops_earlier_bytes(void **state)
 	assert_int_equal(output_file_total(&w), 1100);
 	fd = output_file_open(p->dir, 1, 5);
 	assert_int_equal(read_all(fd, 0, 50, &end), 300); /* the head and the output after the failure */
-	assert_int_equal(output_dropped(&w), 800);
+	assert_int_equal(output_file_dropped(&w), 800);
 	output_file_writer_done(&w);
 }
 
@@ -226,7 +226,7 @@ static void output_without_a_file_is_counted(void **state)
 	output_file_writer_init(&w, -1, 1, 6, 1000);
 	write_more(&w, 5000);
 	assert_int_equal(output_file_total(&w), 5000);
-	assert_int_equal(output_dropped(&w), 5000);
+	assert_int_equal(output_file_dropped(&w), 5000);
 	output_file_writer_done(&w);
 }
 
