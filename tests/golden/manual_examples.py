@@ -238,7 +238,7 @@ def expects_failure(want):
 def check_example(report, place, shell, page, command, want):
     status, got = shell.run(command)
     got = [anonymous(line) for line in got]
-    started = re.match(r"jobschedd --user(?: --instance (\w+))?.*&$", command)
+    started = re.match(r"jobschedd --user(?: --instance (\w+))?.*&$", command, re.DOTALL)
     if started:
         place.wait_for_daemon(*(["--instance", started.group(1)] if started.group(1) else []))
     same = matches(want, got) if shell.terminal else want == got
