@@ -35,7 +35,8 @@
 #include <systemd/sd-event.h>
 
 #define STOP_LIMIT (10 * USEC_SEC) /* for operations under way when the daemon is told to stop */
-#define LAST_ENDS (2 * USEC_SEC) /* ends of runs within this time are still recorded; other nodes would wait for the next daemon */
+/* Ends of runs within this time are still recorded; other nodes would wait for the next daemon. */
+#define LAST_ENDS (2 * USEC_SEC)
 
 static void exit_loop(struct engine *g, int status)
 {

@@ -21,7 +21,8 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
 
-#define HOLD_MARGIN 5    /* a stopped node may hold the file for the lease plus this fraction of it */
+/* A stopped node may hold the file for the lease plus this fraction of it. */
+#define HOLD_MARGIN 5
 #define ALONE_LEASES 8   /* the lease of the only node of a SQLite file is longer by this factor */
 
 usec_t engine_offset(void *arg)

@@ -77,7 +77,8 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 void config_reload(struct config *running, const struct config *fresh,
 	struct strv *ret_need_restart);
 int64_t config_run_lease(const struct config *c); /* seconds, not below 'lease' */
-bool config_store_is_server(const char *store); /* an address such as postgresql://…, not a file */
+/* The store is an address such as postgresql://…, not a file. */
+bool config_store_is_server(const char *store);
 char *config_store_shown(const char *store); /* without the password; caller frees */
 /* Prints the format of the file; passwords are replaced. */
 void config_print(const struct config *c, FILE *out);

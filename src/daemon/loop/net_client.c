@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #define RETRY_DELAY (2 * USEC_SEC)       /* between attempts to connect */
-#define DOWN_PATIENCE (4 * USEC_SEC)     /* time for a restart of jobsched-net before requests are answered with NET_BUSY */
-#define ANSWER_PATIENCE (60 * USEC_SEC)  /* added to four times the timeout of a request, which is tried up to three times */
+/* Time for a restart of jobsched-net before requests are answered with NET_BUSY. */
+#define DOWN_PATIENCE (4 * USEC_SEC)
+/* Added to four times the timeout of a request, which is tried up to three times. */
+#define ANSWER_PATIENCE (60 * USEC_SEC)
 #define FRAMES_PER_TURN 64
 
 /* A frame that waits for space in the socket buffer. */

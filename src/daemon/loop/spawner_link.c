@@ -16,7 +16,8 @@
 
 #define RECONNECT_MIN (100 * USEC_MSEC)
 #define RECONNECT_MAX (5 * USEC_SEC)
-#define UNREAD_MAX (3 * USEC_SEC) /* a spawner that has not read its requests for this long is reported */
+/* A spawner that has not read its requests for this long is reported. */
+#define UNREAD_MAX (3 * USEC_SEC)
 
 struct spawner_link {
 	struct spawner_link_options o;

@@ -76,7 +76,10 @@ struct sandbox_offers *spawner_link_sandboxes(const struct spawner_link *l);
 
 /* ERR_BUSY: the link is not ready. */
 bool spawner_link_start(struct spawner_link *l, const struct start_plan *p, struct err *e);
-/* The next three do nothing while not connected. Call spawner_link_ack() after the commit of the end. */
+/*
+ * The next three do nothing while not connected. Call spawner_link_ack() after the commit of the
+ * end.
+ */
 void spawner_link_cancel(struct spawner_link *l, int64_t run, int64_t fence);
 void spawner_link_ack(struct spawner_link *l, int64_t run, int64_t fence);
 void spawner_link_set_deadline(struct spawner_link *l, usec_t end_at, usec_t kill_at);

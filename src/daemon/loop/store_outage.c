@@ -14,8 +14,10 @@
 
 #define CHECK_INTERVAL (500 * USEC_MSEC)
 #define STALL USEC_SEC                 /* a thread that waits longer for the store has no answer */
-#define FILE_PATIENCE (3 * USEC_SEC)   /* the same for SQLite: a busy disk or another writer may take that long */
-#define UNKNOWN_AFTER (3 * USEC_SEC)   /* then clients of operations under way are told that the result is unknown */
+/* The same for SQLite: a busy disk or another writer may take that long. */
+#define FILE_PATIENCE (3 * USEC_SEC)
+/* Then clients of operations under way are told that the result is unknown. */
+#define UNKNOWN_AFTER (3 * USEC_SEC)
 
 struct store_outage {
 	struct store_outage_options o;

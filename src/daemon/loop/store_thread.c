@@ -18,7 +18,8 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#define BATCH_MAX 4096 /* operations in a transaction, which bounds how long it holds the write lock */
+/* Operations in a transaction, which bounds how long it holds the write lock. */
+#define BATCH_MAX 4096
 
 /*
  * Under load, operations without a waiting client ("patient") are delayed by up to this time, so
@@ -26,7 +27,8 @@
  */
 #define LINGER (8 * USEC_MSEC)
 
-#define PROBE_PAUSE (500 * USEC_MSEC) /* and up to twice that: from a failed batch to an empty one that tests the store */
+/* And up to twice that: from a failed batch to an empty one that tests the store. */
+#define PROBE_PAUSE (500 * USEC_MSEC)
 
 struct op_queue {
 	struct op *first, **last;

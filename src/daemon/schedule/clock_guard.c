@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #define TIMESYNC "/run/systemd/timesync"
-#define CHECK_INTERVAL USEC_SEC   /* while the clock is not synchronised, or after the store refused the operation */
-#define CHECK_INTERVAL_WRONG USEC_MIN  /* while the clock is wrong; setting it wakes the daemon earlier */
+/* While the clock is not synchronised, or after the store refused the operation. */
+#define CHECK_INTERVAL USEC_SEC
+/* While the clock is wrong; setting it wakes the daemon earlier. */
+#define CHECK_INTERVAL_WRONG USEC_MIN
 
 struct clock_guard {
 	struct clock_guard_options o;

@@ -17,10 +17,14 @@
 #include <inttypes.h>
 #include <systemd/sd-event.h>
 
-#define CLAIM_MAX 512               /* runs in one claim */
-#define HOLD_MAX 32                 /* runs claimed before there is room; more than end during a commit */
-#define STARTING_MAX 64             /* starts that the spawner has not answered yet; later requests queue behind them */
-#define HOLD_TIME (200 * USEC_MSEC) /* held runs are given back when no run has ended for this long */
+/* Runs in one claim. */
+#define CLAIM_MAX 512
+/* Runs claimed before there is room; more than end during a commit. */
+#define HOLD_MAX 32
+/* Starts that the spawner has not answered yet; later requests queue behind them. */
+#define STARTING_MAX 64
+/* Held runs are given back when no run has ended for this long. */
+#define HOLD_TIME (200 * USEC_MSEC)
 
 /* ---- giving back runs that did not start ---- */
 

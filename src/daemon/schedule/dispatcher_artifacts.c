@@ -10,7 +10,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#define BUSY_DELAY (5 * USEC_SEC) /* before an artifact that is not available now is requested again */
+/* Before an artifact that is not available now is requested again. */
+#define BUSY_DELAY (5 * USEC_SEC)
 
 void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec)
 {
@@ -111,10 +112,11 @@ void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, 
 		give_back_busy(d, f, why);
 	} else if (why) {
 		dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, why->msg);
-	} else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg)) { /* the download may have taken longer than the lease */
+	} else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg)) {
 		f->tree = STEAL_FD(fd);
 		dispatcher_start_run(d, f);
 	} else {
+		/* the download may have taken longer than the lease */
 		dispatcher_give_back(d, f, 0);
 	}
 }

@@ -21,10 +21,12 @@
 #include "wire/spec_json.h"
 #include <inttypes.h>
 
-#define STARTED_DELAY (20 * USEC_MSEC) /* a run that ends within this time is written once, at its end */
+/* A run that ends within this time is written once, at its end. */
+#define STARTED_DELAY (20 * USEC_MSEC)
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
-#define LEASE_RETRY_DELAY (100 * USEC_MSEC) /* after the spawner refused because the lease has expired */
+/* After the spawner refused because the lease has expired. */
+#define LEASE_RETRY_DELAY (100 * USEC_MSEC)
 
 /*
  * Doubles with every failure in a row, with jitter, so that a machine without free memory or

@@ -20,7 +20,8 @@
 #include <string.h>
 
 #define PLAN_LIMIT 2000      /* due rows in one transaction */
-#define PLAN_STEPS 100000    /* past slots examined in one transaction, which takes some milliseconds */
+/* Past slots examined in one transaction, which takes some milliseconds. */
+#define PLAN_STEPS 100000
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 #define RETRY_DELAY USEC_SEC /* after the store refused the operation */
 
