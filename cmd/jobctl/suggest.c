@@ -29,7 +29,7 @@ void suggest_offer(struct suggest *s, const char *word)
 	s->distance = d;
 }
 
-/* "'db' is followed by backup, check or prune" */
+/* "'db' needs a second word: prune, backup, check or restore" */
 static int suggest_second(const struct verb *table, const char *word)
 {
 	AUTO_DONE(buf) line = {};
@@ -43,7 +43,7 @@ static int suggest_second(const struct verb *table, const char *word)
 				      : " or ",
 			verb_second_word(v));
 	}
-	ctl_say("jobctl: '%s' is followed by %s; see 'jobctl help %s'", word, line.data, word);
+	ctl_say("jobctl: '%s' needs a second word: %s; see 'jobctl help %s'", word, line.data, word);
 	return EXIT_USAGE;
 }
 

@@ -261,7 +261,7 @@ load daemon
 	jobctl resume --all --reason "audit is over"
 	[[ "$(jobctl events --what resume)" == *"audit is over"* ]]
 	run --separate-stderr jobctl add -n stuck2 --node-label gpu=yes -- true
-	[[ "$stderr" == *"; it does not start now: no node "*"gpu=yes"* ]]
+	[[ "$stderr" == *"; it does not start now: no available node has gpu=yes"* ]]
 	jobctl rm --yes stuck2
 	node=$(jobctl nodes --json | jq -r '.[0].name')
 	jobctl node drain "$node"

@@ -110,7 +110,7 @@ static void put_totals(struct buf *out, const json_t *s)
 		return;
 	put_counts(out, "jobs", json_object_get(s, "jobs"), job_state_at);
 	put_counts(out, "runs", json_object_get(s, "runs"), run_state_at);
-	buf_printf(out, "now     %" PRId64 " in flight, room for %" PRId64 " more\n",
+	buf_printf(out, "now     %" PRId64 " active, room for %" PRId64 " more\n",
 		member_int(s, "in_flight"), member_int(s, "room"));
 }
 
