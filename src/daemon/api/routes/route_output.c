@@ -172,7 +172,7 @@ static ssize_t read_relay(struct output_stream *t, char *out, size_t max)
 	return STREAM_BROKEN;
 }
 
-/* An earlier daemon instance of this node ran the attempt. */
+/* Another daemon instance of this node ran the attempt, so the file is on this node. */
 static void read_here(struct output_stream *t)
 {
 	output_relay_free(STEAL(t->relay));
