@@ -468,7 +468,7 @@ def a_response_that_does_not_match_openapi_json_is_detected():
         assert "answer.sandbox is 5" in faults(*one, sandbox=5)
         assert "has 'sandbocks'" in faults(*one, sandbocks=None)
         assert "the enum does not have" in faults(*one, state="ready")
-        assert "no time in UTC" in faults(*one, created_at="2026-11-16 09:00")
+        assert "not a time in UTC" in faults(*one, created_at="2026-11-16 09:00")
         assert "answer.tags.a is 1" in faults(*one, tags={"a": 1})
         assert "lacks 'next_cursor'" in faults("GET", "/v1/runs", 200, {"runs": run["runs"]})
         assert "answer.runs[0]" in faults("GET", "/v1/runs", 200, run, runs=[5])

@@ -59,9 +59,9 @@ class Contract:
             found.append("%s is %s, which the enum does not have" % (where, json.dumps(value)[:80]))
         for word in ("anyOf", "oneOf"):
             if word in schema:
-                each = [self.faults(s, value, where) + self.strangers(s, value, where) for s in schema[word]]
+                each = [self.faults(s, value, where) + self.unknown_members(s, value, where) for s in schema[word]]
                 if all(each):
-                    found.append("%s fits nothing of %s: %s" % (where, word, "; ".join(e[0] for e in each)))
+                    found.append("%s matches nothing of %s: %s" % (where, word, "; ".join(e[0] for e in each)))
         for part in schema.get("allOf", ()):
             found += self.faults(part, value, where)
         found += self.scalar(schema, value, where)
@@ -78,9 +78,9 @@ class Contract:
         found = []
         if isinstance(value, str):
             if schema.get("format") == "date-time" and not TIME.fullmatch(value):
-                found.append("%s is '%s' and no time in UTC" % (where, value))
+                found.append("%s is '%s', which is not a time in UTC" % (where, value))
             if "pattern" in schema and not re.search(schema["pattern"], value):
-                found.append("%s is '%s', which the pattern does not fit" % (where, value[:80]))
+                found.append("%s is '%s', which does not match the pattern" % (where, value[:80]))
             if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
                 found.append("%s has %d characters" % (where, len(value)))
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -99,7 +99,7 @@ class Contract:
                 found += self.check(others, member, "%s.%s" % (where, name))
         return found
 
-    def strangers(self, schema, value, where):
+    def unknown_members(self, schema, value, where):
         """Members that the schema does not have. All parts of an allOf together define the members."""
         known, is_open = self.members(schema)
         if not isinstance(value, dict) or is_open or not known:
@@ -107,7 +107,7 @@ class Contract:
         return ["%s has '%s', which is not in openapi.json" % (where, name) for name in value if name not in known]
 
     def check(self, schema, value, where):
-        return self.faults(schema, value, where) + self.strangers(schema, value, where)
+        return self.faults(schema, value, where) + self.unknown_members(schema, value, where)
 
     def answer(self, method, path, status, value):
         """Fails if a response does not match openapi.json. All error statuses have the same schema."""
