@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The failpoints and how a scenario gets there: which passage, in which process, and what has to happen before.
+# The failpoints, and how a scenario reaches each: the number of the passage, the process, and the event that leads there.
 import os
 import re
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "s
 
 @dataclass
 class Point:
-    nth: int = 1            # the passage: in the middle of the scenario
-    alone: int = 0          # ... where there is one node; 0: the same
-    where: str = "engine"   # who passes: engine, spawner, child (between fork and exec)
-    how: str = "run"        # what brings it about, see Case.provoke
+    nth: int = 1            # number of the passage that fails, with several nodes
+    alone: int = 0          # ... with one node; 0: the same
+    where: str = "engine"   # process: engine, spawner, child (between fork and exec)
+    how: str = "run"        # event that leads there, see Case.provoke
     inside: bool = False    # a transaction is open
-    error: str = "EIO"      # what the library below would say; None: nothing can fail there
-    server_error: str = None  # ... where it speaks to a server
+    error: str = "EIO"      # error to inject; None: this step cannot fail
+    server_error: str = None  # ... with PostgreSQL
     stores: tuple = ("one", "sqlite", "postgres")
-    several: str = None     # 'how', where there are several nodes
+    several: str = None     # 'how' with several nodes
 
 
 def pair(name, pre="pre_commit", post="post_commit", **given):
@@ -42,7 +42,7 @@ POINTS = {
     **pair("renew", nth=8, alone=1),
     "lead.pre_take": Point(inside=True, several="leader-dies", server_error="ECONNRESET"),
     "lead.post_take": Point(several="leader-dies"),
-    "lead.pre_renew": Point(nth=3, inside=True, stores=SEVERAL, server_error="ECONNRESET"),  # alone, an office lasts
+    "lead.pre_renew": Point(nth=3, inside=True, stores=SEVERAL, server_error="ECONNRESET"),  # a single node keeps the leader lease for long
     **pair("reap", "pre_bury", "post_bury", how="node-dies", stores=SEVERAL),
     **pair("spread", several="leader-dies"),
     **pair("adopt", how="engine-restarts"),
@@ -61,10 +61,10 @@ POINTS = {
     "end.post_result_pre_rename": Point(where="spawner", how="spawner-stops"),
     "reload.pre_exec": Point(where="spawner", how="spawner-reloads"),
 }
-ELSEWHERE = {"migrate.step"}  # has its own cases: a store is not there before
+ELSEWHERE = {"migrate.step"}  # has its own cases, because it runs before the store exists
 
 
 def all_named():
-    """The names in the source: the table above has each of them."""
+    """The names in the source; the table above must have each."""
     with open(SOURCE) as f:
         return set(re.findall(r'^\t\[FP_[A-Z_]+\] = \{"([a-z_.]+)"', f.read(), re.M))

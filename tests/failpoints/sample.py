@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The most dangerous failpoints, three nodes each, and every migration; sweep.py has them all.
+# The most dangerous failpoints with three nodes, and every migration. sweep.py has all failpoints.
 import concurrent.futures
 import os
 import shutil
@@ -72,7 +72,7 @@ def who_is_killed_in_a_migration_has_all_of_it_or_nothing():
             os.mkdir(where)
             ad = Sqlite(where, ["n0"])
             try:
-                ad.start("n0")  # makes the node; what it does is thrown away
+                ad.start("n0")  # creates the directories of the node
                 ad.procs["n0"].kill()
                 ad.procs["n0"].wait()
                 for name in os.listdir(where):

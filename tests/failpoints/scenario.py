@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# One scenario: nodes, six jobs, a failpoint that strikes in the middle, and what may have come of it.
+# One scenario: nodes, six jobs, one failpoint that fires, and the judgement of the result.
 import contextlib
 import json
 import os
@@ -22,30 +22,30 @@ from pg import Server
 from points import POINTS
 
 LEASE = RUN_LEASE = 3
-STOP = 5                # seconds: past any lease of three seconds
-QUICK, GONE = 0.4, 6.0  # until a supervisor starts again what ended
-SETTLE = 60             # after that something hangs
-RENEWED = LEASE * 0.6   # a node that is away for less has kept its lease: it is renewed each third
-RECORDED = 1.0          # what ended so long before must have been recorded
+STOP = 5                # seconds; longer than the lease of three seconds
+QUICK, GONE = 0.4, 6.0  # seconds until the supervisor restarts a process
+SETTLE = 60             # seconds; a scenario that takes longer hangs
+RENEWED = LEASE * 0.6   # a node that is away for less keeps its lease, which is renewed after a third
+RECORDED = 1.0          # seconds; an end that is older must have been recorded
 LOOSE = dict(eps=60, takeover=60, recover=60, min_slots=1, min_faults=0)
-MAY_END = {0, 75, -signal.SIGKILL}  # how an engine may end: in peace, for the supervisor, struck
+MAY_END = {0, 75, -signal.SIGKILL}  # allowed exit statuses of an engine: stopped, to be restarted, killed
 HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END FROM runs WHERE state IN (1, 2)"
 NODES = "SELECT id, name FROM nodes"
 
 
 def built():
-    """Whether the programs have failpoints."""
+    """Whether the programs were built with failpoints."""
     with open(os.path.join(BUILD, "config.h")) as f:
         return "#define JOBSCHED_FAILPOINTS 1" in f.read()
 
 
 def sockets(directory, names):
-    """Those that no copy can be made of."""
+    """Members that cannot be copied."""
     return [n for n in names if stat.S_ISSOCK(os.lstat(os.path.join(directory, n)).st_mode)]
 
 
 class Lane:
-    """Where cases run one after another; its server is made when it is needed first."""
+    """Runs cases one after another. Its PostgreSQL server is started when it is first needed."""
 
     def __init__(self, number, keep=None):
         self.number, self.keep, self.server, self.cases = number, keep, None, 0
@@ -70,7 +70,7 @@ class Lane:
 
 
 class Postgres(Base):
-    """A database of the lane's server."""
+    """One database of the lane's server."""
 
     def __init__(self, work, nodes, lane):
         super().__init__(work, nodes)
@@ -102,15 +102,15 @@ class Case:
         self.point = POINTS[name]
         self.how = (store != "one" and self.point.several) or self.point.how
         self.note, self.begin = "", 0
-        self.fired = None       # when, on the wall
+        self.fired = None       # time of day
         self.fired_node = self.fired_pid = None
-        self.hit = set()        # "run/attempt" that may be done again, and why is told by struck()
+        self.hit = set()        # "run/attempt" that may run again; see struck()
         self.found = []
-        self.down = {}          # node: when it is started again
-        self.away = {}          # node: (since when, what it held)
+        self.down = {}          # node: time of its restart
+        self.away = {}          # node: (since, runs that it held)
         self.hold = QUICK
         self.over = threading.Event()
-        self.at = {}            # when something was asked for and acknowledged
+        self.at = {}            # time of each acknowledged request
 
     # ---- the nodes ----
 
@@ -120,7 +120,7 @@ class Case:
         return "%s=%s@%d" % (self.name, action, (self.store == "one" and self.point.alone) or self.point.nth)
 
     def armed(self, node, again):
-        """Whether this life of the node has the failpoint; a mark keeps it from happening twice."""
+        """Whether the next process of this node gets the failpoint. A mark file makes sure that it fires once."""
         if self.how == "engine-restarts":
             return again
         if self.how == "leader-dies":
@@ -138,7 +138,7 @@ class Case:
         self.ad.procs[node] = self.ad.node[node].start()
 
     def held(self, nodes):
-        """What the store, and the processes, say that these nodes have: "run/attempt"."""
+        """The "run/attempt" that these nodes hold by the store and by the process list."""
         found = set()
         for node in nodes:
             found |= set(self.ad.workers(node).values())
@@ -147,10 +147,10 @@ class Case:
             found |= {"%d/%d" % (run, attempt) for node, run, attempt in self.ad.query(HELD) if names.get(node) in nodes}
         return found
 
-    # ---- what happens meanwhile ----
+    # ---- supervision ----
 
     def see_mark(self):
-        """The failpoint has struck: by whom, and what was held at that moment."""
+        """The failpoint has fired: notes the node and the runs that it held."""
         path = os.path.join(self.marks, self.item())
         if self.fired or not os.path.exists(path):
             return
@@ -163,19 +163,19 @@ class Case:
                 self.fired_node = node
         self.spawner_struck = self.point.where == "spawner" and self.action in ("kill", "gone")
         if self.action == "stop" and self.point.where == "engine":
-            # a file is held: nobody can renew, and every spawner ends what must not run twice
+            # the file is locked: no node can renew, and every spawner ends the runs that must not run twice
             all_of_them = self.point.inside and self.store == "sqlite"
             self.away_from(self.ad.nodes if all_of_them else [self.fired_node])
         self.hold = GONE if self.action == "gone" else QUICK
 
     def away_from(self, nodes):
         for node in nodes:
-            if node:  # who goes again before it is back has been away all the time
+            if node:  # a node that stops again before its return counts as away for the whole time
                 since, held = self.away.get(node, (time.time(), set()))
                 self.away[node] = (since, held | self.held([node]))
 
     def supervise(self):
-        """As a supervisor would: whoever ends is started again, after a while."""
+        """Restarts ended processes after a delay, as a supervisor does."""
         while not self.over.wait(0.03):
             self.see_mark()
             for node in list(self.ad.node):
@@ -206,7 +206,7 @@ class Case:
                 self.hit |= held
 
     def busy(self, nodes):
-        """One that has work."""
+        """A node that holds runs."""
         end = time.time() + 3
         while time.time() < end:
             for node in nodes:
@@ -216,7 +216,7 @@ class Case:
         return nodes[0]
 
     def provoke(self):
-        """What it takes to get to some points, in the middle of everything."""
+        """Triggers the event that leads to this failpoint."""
         if self.how in ("run", "no-fork"):
             return
         time.sleep(max(0, self.begin / 1000 + 2.5 - time.time()))
@@ -234,17 +234,17 @@ class Case:
             pid = self.ad.spawner(node)
             self.hit |= self.held([node])
             os.kill(pid, signal.SIGKILL)
-        elif self.how == "spawner-stops":  # without an engine, so that it keeps the ends itself
+        elif self.how == "spawner-stops":  # without an engine, so that the spawner keeps the ends
             pid = self.ad.spawner(node)
             self.hit |= self.held([node])
             self.holds[node] = 2.0
             self.ad.procs[node].kill()
             os.kill(pid, signal.SIGTERM)
 
-    # ---- what people ask for ----
+    # ---- requests of clients ----
 
     def ask(self, what, method, path, body, good, first=0):
-        """Again and again until the answer is definite; the answer."""
+        """Repeats a request until the answer is definite, and returns it."""
         self.at[what] = [time.time(), None]
         end = time.time() + SETTLE
         for i in range(first, 10000):
@@ -283,7 +283,7 @@ class Case:
         if any(j["ack"] != "ok" for j in self.jobs):
             return
         time.sleep(max(0, self.begin / 1000 + 3.1 - time.time()))
-        # 409: it was cancelled, and the answer was lost; 404: likewise
+        # 409 and 404: an earlier request succeeded and its answer was lost
         self.ask("cancel", "POST", "/v1/jobs/%s/cancel" % by_name["cancelled"]["id"], {"running": True}, (200, 409))
         time.sleep(max(0, self.begin / 1000 + 4.1 - time.time()))
         self.ask("delete", "DELETE", "/v1/jobs/%s" % by_name["deleted"]["id"], None, (200, 404))
@@ -304,7 +304,7 @@ class Case:
         try:
             self.live(nodes, keeper)
             self.judge()
-        except Exception as e:  # a case that cannot be run is not a valid one
+        except Exception as e:  # a case that cannot run is a violation
             self.found.append("broken: %r" % e)
         finally:
             self.over.set()
@@ -319,11 +319,11 @@ class Case:
         self.start("n0")
         keeper.start()
         if len(nodes) > 1:
-            self.wait("n0 serves", lambda: self.ad.ready("n0"))  # it leads
+            self.wait("n0 serves", lambda: self.ad.ready("n0"))  # n0 becomes the leader
         for node in nodes[1:]:
             self.start(node)
         self.wait("all serve", lambda: all(self.ad.ready(n) for n in nodes))
-        early = self.action == "stop" and self.name.startswith(("submit.", "mat."))  # it may strike before all are there
+        early = self.action == "stop" and self.name.startswith(("submit.", "mat."))  # the failpoint may fire before all jobs exist
         self.begin = (int(time.time()) + 3 + early * (STOP + 1)) * 1000
         self.jobs = make_jobs(self.begin)
         threads = [threading.Thread(target=self.people), threading.Thread(target=self.provoke)]
@@ -332,14 +332,14 @@ class Case:
         for t in threads:
             t.join()
         time.sleep(max(0, self.begin / 1000 + 6 - time.time()))
-        with contextlib.suppress(AssertionError):  # the judge says what is stuck
+        with contextlib.suppress(AssertionError):  # the judge reports what hangs
             self.wait("everything is settled", self.settled)
         time.sleep(0.2)
 
     def wait(self, what, condition):
         end = time.time() + SETTLE
         while not condition():
-            assert time.time() < end, "waited in vain: " + what
+            assert time.time() < end, "timeout: " + what
             time.sleep(0.1)
 
     def settled(self):
@@ -355,9 +355,9 @@ class Case:
     # ---- the judgement ----
 
     def struck(self, bodies, history):
-        """Whom the failpoint itself struck, beside those whose node was away."""
+        """Adds the runs that the failpoint itself affected."""
         if self.spawner_struck and self.fired:
-            # its workers die with it; of those that had just ended only it knew how
+            # workers die with their spawner, and unreported ends are lost with it
             for h in history:
                 if h["attempt"] and h["state"] == "lost" and h["node"] == self.fired_node:
                     self.hit.add("%s/%d" % (h["run"], h["attempt"]))
@@ -396,7 +396,7 @@ class Case:
                                                   ", %s struck" % self.fired_node if self.fired_node else "")
 
     def never_due(self, v):
-        """Slots that waited for the end of the fault when their job was deleted, or were to be done again, are cancelled with it."""
+        """Slots that were still waiting when their job was deleted are cancelled with the job."""
         return v["job"] == "deleted" and (v["rule"] == "unlabelled" or v["why"] in ("state cancelled, 0 bodies", "state cancelled") or
                                           (v["why"] == "body succeeded, history says cancelled" and self.was_hit(v)))
 
@@ -404,7 +404,7 @@ class Case:
         return any(b["id"] in self.hit for b in self.bodies if (b["job"], b["slot"]) == (v["job"], v["slot"]))
 
     def lost_only(self, v, history):
-        """Attempts that were lost with cause use up no retry: the judge counts them."""
+        """Attempts that were lost by the fault use up no retry; the judge must not count them."""
         if v["rule"] != "retries":
             return False
         mine = [h for h in history if (h["job"], h["slot"]) == (v["job"], v["slot"])]
@@ -416,7 +416,7 @@ class Case:
         asked = {what: times[1] for what, times in self.at.items()}
         for b in bodies:
             what = {"cancelled": "cancel", "deleted": "delete"}.get(b["job"])
-            # a spawner that stands still has starts before it when it goes on
+            # a stopped spawner works through its queued starts when it continues
             still = self.fired + STOP if self.fired and self.action == "stop" and self.point.where == "spawner" else 0
             if what and asked.get(what) and b["s"] > max(asked[what], still) + 1:
                 self.found.append("ran-on: %s began %.1f s after it was %s" % (b["job"], b["s"] - asked[what], b["job"]))

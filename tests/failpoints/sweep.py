@@ -35,7 +35,7 @@ def cases(patterns):
                 if store not in point.stores or (action == "error" and not point.error):
                     continue
                 if action == "gone" and (store == "one" or point.where != "engine"):
-                    continue  # alone, nobody takes over; without a spawner no engine is gone
+                    continue  # a single node has no successor; a lost spawner is no lost engine
                 label = "%s:%s:%s" % (name, action, store)
                 if not patterns or any(re.search(p, label) for p in patterns):
                     found.append((name, action, store))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What nemesis.py needs to know of us: how nodes start, how jobs are submitted, and what the store says became of them.
+# Adapts jobsched to nemesis.py: starts nodes, submits jobs, and reads results from the store.
 import contextlib
 import os
 import shutil
@@ -20,20 +20,20 @@ from proxy import Proxy
 RUNS = """SELECT j.name, r.slot / 1000, r.id, r.state, r.dead_at FROM runs r JOIN jobs j ON j.id = r.job"""
 ATTEMPTS = """SELECT j.name, r.slot / 1000, r.id, a.number, a.fence, a.outcome, a.started_at
     FROM attempts a JOIN runs r ON r.id = a.run JOIN jobs j ON j.id = r.job"""
-LEASE = 3      # seconds: most faults last longer
+LEASE = 3      # seconds; most faults last longer
 RUN_LEASE = 4
-# Until when the runs of each node are its own, and which runs it holds: "claimed" is before the attempt is counted. 3 is overlap "allow".
-# A node that left keeps the runs that its spawner holds until then.
+# The run lease of each node, and the runs that it holds. A claimed run has no attempt yet. 3 is overlap "allow".
+# A node that left keeps the runs that its spawner holds until its run lease ends.
 LEASES = """SELECT id, name, runs_until - %s FROM nodes
     WHERE closed_at = 0 OR (lost = 0 AND id IN (SELECT node FROM runs WHERE state IN (1, 2)))"""
 HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END, overlap = 3 FROM runs WHERE state IN (1, 2)"
-# enum run_state and enum attempt_outcome, in the judge's words
+# enum run_state and enum attempt_outcome, in the terms of the judge
 RUN_WORDS = {3: "success", 4: "dead", 5: "dead", 6: "cancelled", 7: "lost", 8: "skipped", 9: "expired"}
 OUTCOME_WORDS = {1: "success", 2: "failed", 3: "failed", 4: "cancelled", 5: "lost", 6: "lost", 7: "denied", 8: "stale"}
 
 
 class Node:
-    """The places and the engine of one node; its spawner outlives the engine, as in real life."""
+    """The directories and the engine of one node. The spawner outlives the engine."""
 
     def __init__(self, work, name, config):
         self.name = name
@@ -117,17 +117,17 @@ class Base(nemesis.Adapter):
         return out
 
     def backlog(self):
-        """Whether anything that is due has waited for a quarter of a second."""
+        """Whether a due run has waited for a quarter of a second."""
         late = (time.time_ns() - 25 * 10**7) // 1000
         return any(self.query(text % late) for text in ("SELECT 1 FROM runs WHERE state = 0 AND due_at < %d LIMIT 1",
                                                         "SELECT 1 FROM due WHERE slot < %d LIMIT 1"))
 
     def tired(self):
-        """Whether a run has been lost so often that it would not be begun again (judge.h, RUN_LOST_MAX)."""
+        """Whether a run was lost so often that it would not start again (RUN_LOST_MAX in judge.h)."""
         return bool(self.query("SELECT 1 FROM runs WHERE lost >= 3 AND state < 3 LIMIT 1"))
 
     def holds_store(self, pid):
-        """Whether a process that stands still keeps everybody else from writing."""
+        """Whether a stopped process holds the write lock."""
         return False
 
     def spawner(self, node):
@@ -142,7 +142,7 @@ class Base(nemesis.Adapter):
         return None
 
     def children(self, pid):
-        """Each leads a process group, if it is a worker."""
+        """The children that lead a process group: the workers."""
         with contextlib.suppress(OSError):
             with open("/proc/%s/task/%s/children" % (pid, pid)) as f:
                 return [int(word) for word in f.read().split()]
@@ -179,7 +179,7 @@ class Sqlite(Base):
                 for i, name, left in self.query(LEASES % 0)]
 
     def holds_store(self, pid):
-        """By what the kernel says: the 120th byte of the shared memory is SQLite's lock for writers."""
+        """Reads /proc/locks: byte 120 of the shared memory file is SQLite's write lock."""
         with contextlib.suppress(OSError):
             with open("/proc/%d/stat" % pid) as f:
                 if f.read().rsplit(") ", 1)[1][0] != "T":
@@ -197,7 +197,7 @@ class Sqlite(Base):
 
 
 class Postgres(Base):
-    """Nodes on one PostgreSQL, each with directories of its own and a proxy of its own."""
+    """Nodes on one PostgreSQL; each has its own directories and its own proxy."""
 
     CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
@@ -217,7 +217,7 @@ class Postgres(Base):
         return "store = postgresql://jobsched@/postgres?host=%s\n" % self.front(node)
 
     def query(self, text):
-        """Asks the server, past all proxies. One psql for all questions, because they are many."""
+        """Queries the server directly. One psql process answers all queries, because there are many."""
         with self.asking:
             if not self.psql or self.psql.poll() is not None:
                 self.psql = subprocess.Popen([os.path.join(self.server.bin, "psql"), "-X", "-q", "-A", "-t", "-F", "\t", "-h", self.server.dir,
@@ -261,7 +261,7 @@ class Postgres(Base):
 
     def come_back(self):
         for p in self.proxies.values():
-            p.open.clear()  # until it is known who holds what
+            p.open.clear()  # until the holders of runs are known
         self.server.start()
         return self.let_in()
 
@@ -272,7 +272,7 @@ class Postgres(Base):
         return lambda: None
 
     def before_return(self):
-        """For who wants to look before the nodes can act."""
+        """Holds all traffic, so that the caller can query before the nodes act."""
 
     def stop(self):
         super().stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Many runs of the nemesis, one line for each, and their sum: top_builddir=build python3 tests/nemesis/campaign.py DIR.
+# Runs the nemesis many times, prints one line per run and the totals: top_builddir=build python3 tests/nemesis/campaign.py DIR.
 import argparse
 import collections
 import json
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NODE = ("kill-daemon,kill-node,term,pause,pause-node,kill-worker,kill-one,all-down,pause-past,pause-node-past,pause-claim,"
         "kill-daemon-past,kill-host")
 STORE = "down,restart,cut,blackhole,slow,cut-off,cut-off-past,flap,cut-commit,cut-claim,down-past,blackhole-past"
-# Faults that meet what the ones before left to do: the judge cannot know what is late then, and looks at the rest.
+# Dense faults: a fault may hit the backlog of an earlier one, so lateness is not judged.
 DENSE = ["--every", "2", "--eps", "120", "--grace", "150"]
 # name, adapter, nodes, faults, what else
 ROWS = [
@@ -28,9 +28,9 @@ SUMMED = ("slots", "bodies", "retries", "dups_excused", "dups_unexcused")
 
 
 def run(a, row, seed):
-    """One run in a process of its own; its evidence, output and verdict stay in its directory."""
+    """One run in its own process; evidence, output and verdict stay in its directory."""
     name, adapter, nodes, ops, more = row
-    where = os.path.join(a.dir, "%s-%03d" % (name, seed))  # none begins with another's: that is how workers are told apart
+    where = os.path.join(a.dir, "%s-%03d" % (name, seed))  # no name is a prefix of another, because workers are identified by it
     os.makedirs(where)
     words = [sys.executable, os.path.join(HERE, "run.py"), "run", where, "--adapter", "adapter:" + adapter, "--nodes", str(nodes),
              "--ops", ops, "--seed", str(seed), "--jobs", str(a.jobs), "--seconds", str(a.seconds), *more]
@@ -83,7 +83,7 @@ def main():
     def stop(*_):
         for process in a.running:
             if process.poll() is None:
-                process.terminate()  # it takes its nodes with it
+                process.terminate()  # ends its nodes too
         os._exit(143)
 
     signal.signal(signal.SIGTERM, stop)

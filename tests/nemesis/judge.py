@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The nemesis' judge on evidence made by hand: a worker that was frozen before its first line, and real duplicates.
+# Tests the judge of the nemesis with evidence made by hand: a worker frozen before its first line, and real duplicates.
 import os
 import sys
 
@@ -26,7 +26,7 @@ def row(attempt, state, started):
 
 
 def duplicates(bodies, started, faults):
-    """How many the judge finds; attempt 1 is the fault's victim, attempt 2 is the one that counts."""
+    """The number of violations that the judge finds. The fault hit attempt 1; attempt 2 counts."""
     job = dict(name="j", key="k", start_ms=int(SLOT * 1000), period_ms=1000, count=1, dur=1, fails=0, max_attempts=8,
                overlap="allow", may_skip=False, ack="ok", ack_t=0)
     history = [row(1, "stale", started[0]), row(2, "success", started[1]), dict(row(0, "success", 0), fence=0)]

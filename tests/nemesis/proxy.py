@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A proxy between nodes and PostgreSQL on Unix sockets, which can hold back, delay or cut what passes.
+# A proxy between nodes and PostgreSQL on Unix sockets that can hold, delay or cut the traffic.
 import contextlib
 import os
 import selectors
@@ -8,12 +8,12 @@ import threading
 import time
 
 CHUNK = 65536
-COMMIT = b"COMMIT\0"  # as a simple query ends
-CLAIM = b"\0runs_claim\0"  # as a prepared statement is named
+COMMIT = b"COMMIT\0"  # end of a simple query
+CLAIM = b"\0runs_claim\0"  # name of a prepared statement
 
 
 class Proxy:
-    """Listens in 'front' as PostgreSQL would, and passes everything on to the server in 'back'."""
+    """Listens in directory 'front' and forwards everything to the server in directory 'back'."""
 
     def __init__(self, front, back):
         self.back = os.path.join(back, ".s.PGSQL.5432")
@@ -21,16 +21,16 @@ class Proxy:
         self.listener.bind(os.path.join(front, ".s.PGSQL.5432"))
         self.listener.listen(64)
         self.delay = 0.0          # seconds before each packet is passed on
-        # a function that says of a COMMIT whether the connection ends "before", "after", after so many bytes of it and of its
-        # answer, or not at all (None)
+        # a function that decides for each COMMIT where the connection ends: "before", "after", after a number of bytes of the
+        # COMMIT and its answer, or not at all (None)
         self.cut_commits = None
-        self.after_claim = None   # called when the COMMIT of a claim has been passed on, before its answer is
-        self.claims = set()       # the clients that are at one
-        self.down = False         # whoever connects is refused
-        self.open = threading.Event()  # cleared: nothing passes, and nobody is told
+        self.after_claim = None   # called after the COMMIT of a claim was forwarded, before its answer is
+        self.claims = set()       # clients inside a claim
+        self.down = False         # new connections are refused
+        self.open = threading.Event()  # cleared: nothing passes, connections stay open
         self.open.set()
         self.pairs = set()
-        self.mute = set()         # those of them that nothing passes through any more
+        self.mute = set()         # connections through which nothing passes any more
         self.closed = False
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -84,14 +84,14 @@ class Proxy:
             key.data.sendall(data)
             if key.fileobj is client:
                 self.note_claim(client, data)
-            if where == "after":  # it is carried out, and nobody hears of it
+            if where == "after":  # the server executes it, the client gets no answer
                 key.data.recv(CHUNK)
                 return False
         return True
 
     def cut_at(self, where, data, client, server):
         server.sendall(data[:where])
-        if where >= len(data):  # it is carried out, and less than all is heard of it
+        if where >= len(data):  # the server executes it, the client gets a part of the answer
             client.sendall(server.recv(CHUNK)[:where - len(data)])
         return False
 
@@ -104,14 +104,14 @@ class Proxy:
                 self.after_claim()
 
     def cut(self):
-        """Ends every connection in the middle of whatever it is doing."""
+        """Ends every connection at once."""
         for pair in list(self.pairs):
             for s in pair:
                 with contextlib.suppress(OSError):
                     s.shutdown(socket.SHUT_RDWR)
 
     def swallow(self):
-        """Nothing passes any more through the connections that are there, and nobody is told; new ones work."""
+        """Blocks the existing connections silently; new ones work."""
         self.mute.update(client for client, _ in list(self.pairs))
 
     def close(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The judge's own faults and some of ours, and which runs a fault that goes past the run lease strikes; arguments as nemesis.py.
+# Adds faults to nemesis.py and finds out which runs a fault beyond the run lease affects. Arguments as for nemesis.py.
 import contextlib
 import os
 import random
@@ -13,32 +13,32 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import nemesis
 from adapter import LEASE, RUN_LEASE
 
-TRUST = LEASE / 5      # when so little of the run lease is left, the spawner has begun to end what may not overlap
-SLACK = 0.2            # between two looks, and between the clocks of engine and store
+TRUST = LEASE / 5      # seconds of the run lease left when the spawner begins to end runs that must not overlap
+SLACK = 0.2            # seconds between two polls, and between the clocks of engine and store
 LOOK = 0.05
-PATIENCE = 0.7         # for the moment that a fault waits for; with what had begun to wait, less than is called late
-RECORDED = 1.0         # whoever ended so long before the fault must have been recorded: no excuse
-ALL = {"all-down", "down", "restart", "cut", "blackhole", "slow"}  # these strike every node
-HARMLESS = {"kill-worker", "kill-one"}  # ... and these take no lease away
+PATIENCE = 0.7         # seconds to wait for the right moment of a fault; below the limit of lateness
+RECORDED = 1.0         # seconds; an end that is older than this at the fault must have been recorded
+ALL = {"all-down", "down", "restart", "cut", "blackhole", "slow"}  # faults that affect every node
+HARMLESS = {"kill-worker", "kill-one"}  # faults that end no lease
 
 
 ALWAYS = 99
-LONG, LONG_EACH = 2.2, 4  # run leases; one of so many jobs
+LONG, LONG_EACH = 2.2, 4  # length in run leases; one of LONG_EACH jobs is long
 DENSE, LOADED = os.environ.get("DENSE") == "1", os.environ.get("LOADED") == "1"
 
 
 class Watch:
     """
-    One fault, and what the nodes that it keeps from renewing hold when their run lease is over.
+    One fault, and the runs that its nodes hold when their run lease ends without a renewal.
 
-    Such a node is given up, and what it held is begun again elsewhere, be it that its body goes on (its job may overlap, and
-    its end will be stale), was ended by the spawner in time, or has ended and nobody could record it. Nothing else is excused:
-    neither runs of nodes that were not struck, nor of one whose lease was renewed in time, nor what ended well before.
+    Such a node is given up, and its runs start again on another node. Their first attempt may still run (its job may overlap,
+    and its end will be stale), was ended by the spawner in time, or has ended without being recorded. Nothing else is
+    excused: no runs of other nodes, of nodes whose lease was renewed in time, or that ended well before the fault.
     """
 
     def __init__(self, fault, names):
         self.fault, self.names = fault, names
-        self.seen = {}            # node id: (when its lease ends, what it holds), as of the last look
+        self.seen = {}            # node id: (end of its lease, runs that it holds) at the last poll
         self.victims = set()
         self.over = False
 
@@ -49,7 +49,7 @@ class Watch:
                 self.victims.add(run)
 
     def look(self, leases, held, now, after):
-        """By what the store said between 'now' and 'after'."""
+        """Updates the table from the state of the store between 'now' and 'after'."""
         open_now = set()
         renewed = set()
         for node, name, left in leases:
@@ -60,20 +60,20 @@ class Watch:
             self.strike(node, now)
             if left > RUN_LEASE - LEASE / 2:
                 renewed.add(name)
-        for node in set(self.seen) - open_now:  # given up since, or displaced by its next engine
+        for node in set(self.seen) - open_now:  # given up, or replaced by its next engine
             self.strike(node, after)
             del self.seen[node]
         self.over = self.fault["end"] > 0 and renewed == set(self.names)
 
 
 class Driver(nemesis.Nemesis):
-    """Adds faults: NAME-past goes on past the run lease; see the methods do_*."""
+    """Adds faults, see the methods do_*. NAME-past lasts longer than the run lease."""
 
     def __init__(self, *given):
         super().__init__(*given)
         self.deck, self.watches, self.watched, self.lock = [], [], [], threading.Lock()
-        # Where others use the machine, a lease can end without us: that is a fault like others, and shown as one. A node that
-        # is given up before its lease has ended is not excused by it.
+        # On a busy machine a lease can end without a fault of ours; this is recorded as a fault. It does not excuse a node
+        # that was given up before its lease had ended.
         self.load = Watch(dict(kind="load", node=self.ad.nodes[0], t=time.time(), end=0, outage=True, victims=[]), set(self.ad.nodes))
         if LOADED:
             self.watches.append(self.load)
@@ -82,13 +82,13 @@ class Driver(nemesis.Nemesis):
         self.watcher.start()
         self.ad.before_return = self.look
 
-    # ---- who is struck ----
+    # ---- affected runs ----
 
     def look(self):
         with self.lock:
             if not self.watches:
                 return
-            with contextlib.suppress(RuntimeError):  # the store is away: nobody can act, either
+            with contextlib.suppress(RuntimeError):  # the store is unavailable, so no node can act either
                 before = time.time()
                 leases, held = self.ad.leases(), self.ad.held()
                 after = time.time()
@@ -98,7 +98,7 @@ class Driver(nemesis.Nemesis):
                 self.watches = [w for w in self.watches if not w.over]
 
     def widen(self, w):
-        """Who is stopped while it writes to a file that all share, keeps all of them from it."""
+        """A node that is stopped while it writes to the shared file blocks all other nodes."""
         if w.fault["end"] == 0 and self.ad.holds_store(self.ad.procs[w.fault["node"]].pid):
             w.names = set(self.ad.nodes)
             w.fault["outage"] = True
@@ -108,7 +108,7 @@ class Driver(nemesis.Nemesis):
             self.look()
 
     def join(self, *given):
-        """Everything is over: who was struck is known now."""
+        """Called at the end, when all affected runs are known."""
         super().join(*given)
         end = time.time() + 4 * RUN_LEASE
         self.load.fault["end"] = time.time()
@@ -127,20 +127,20 @@ class Driver(nemesis.Nemesis):
 
     def run(self):
         """
-        Each fault comes when what the one before delayed has been done. The judge excuses lateness by faults around the slot's own
-        time; a run that waited for its predecessors through one and meets the next would be called late. With DENSE=1 they
-        come at any time, and nothing should be called late.
+        A fault begins when the backlog of the previous one is gone. The judge excuses lateness only by faults around the time of
+        the slot, so a run that waits through two faults would be called late. With DENSE=1 faults begin at any time, and
+        lateness is not judged.
         """
         while not self.quit.wait(self.rng.expovariate(1 / self.every)):
             while self.unready() and not self.quit.wait(0.1):
                 pass
             if not self.quit.is_set():
-                self.deck = self.deck or self.rng.sample(self.ops, len(self.ops))  # each once before one comes again
+                self.deck = self.deck or self.rng.sample(self.ops, len(self.ops))  # each fault once before any repeats
                 op, node, hold = self.deck.pop(), self.rng.choice(self.ad.nodes), self.rng.uniform(*self.hold)
                 self.once(op, self.busiest(node) if self.rng.random() < 0.5 else node, hold)
 
     def busiest(self, other):
-        """Who holds most runs; they gather where room is, and a node that has none is no victim."""
+        """The node that holds the most runs; a fault of a node without runs tests nothing."""
         with contextlib.suppress(RuntimeError):
             held = self.ad.held()
             return max((len(held.get(i, [])), name) for i, name, _ in self.ad.leases())[1]
@@ -176,12 +176,12 @@ class Driver(nemesis.Nemesis):
             self.watched.append(w)
 
     def wait_second(self):
-        """Until much is due at once; nothing may have begun to wait meanwhile, see run()."""
+        """Waits until many runs are due at once, and no run is waiting; see run()."""
         while not self.quit.wait(1 - time.time() % 1) and self.unready():
             pass
 
     def do_pause_claim(self, f, node, hold):
-        """Stopped while it claims or has just claimed what is due with the second."""
+        """Stops a node while it claims, or just after it has claimed, the runs of a full second."""
         self.wait_second()
         self.quit.wait(self.rng.uniform(0, 0.03))
         f["t"] = time.time()
@@ -191,12 +191,12 @@ class Driver(nemesis.Nemesis):
         self.sig([pid], signal.SIGCONT)
 
     def do_kill_host(self, f, node, hold):
-        """The machine: engine, spawner and workers. Whatever is not recorded then is lost with it, also if it has ended."""
+        """Kills the machine: engine, spawner and workers. Ends that are not recorded are lost."""
         spawner = self.ad.spawner(node)
         pids = [self.ad.procs[node].pid, *([spawner] if spawner else [])]
         f["t"] = time.time()
         self.sig(pids, signal.SIGSTOP)
-        for worker in self.ad.children(spawner):  # at once: to look through all processes takes long where there are many
+        for worker in self.ad.children(spawner):  # without a search through all processes, which would take long
             with contextlib.suppress(OSError):
                 os.killpg(worker, signal.SIGKILL)
         self.sig(pids, signal.SIGKILL)
@@ -211,13 +211,13 @@ class Driver(nemesis.Nemesis):
         self.ad.start(node)
 
     def do_cut_off(self, f, node, hold):
-        """Nothing passes between this node and the store, and nobody is told."""
+        """Blocks the traffic between this node and the store silently."""
         self.ad.proxies[node].open.clear()
         self.quit.wait(hold)
         self.ad.proxies[node].open.set()
 
     def do_cut_claim(self, f, node, hold):
-        """Cut off when the store has made runs its own, and it has not heard of it: not before they are somebody else's."""
+        """Cuts a node off after the store has committed its claim and before it gets the answer, until other nodes have the runs."""
         proxy, cut = self.ad.proxies[node], threading.Event()
 
         def strike():
@@ -234,24 +234,24 @@ class Driver(nemesis.Nemesis):
         proxy.open.set()
 
     def do_flap(self, f, node, hold):
-        """A second with the store, a second without."""
+        """Alternates: one second with the store, one second without."""
         end = time.time() + hold
         while time.time() < end and not self.quit.is_set():
             self.do_cut_off(f, node, 1)
             self.quit.wait(1)
 
     def do_cut_commit(self, f, node, hold):
-        """The connection ends between a COMMIT and its answer, or just before; some of them."""
-        rng = random.Random(self.rng.random())  # asked by other threads
+        """Ends some connections just before a COMMIT, or between a COMMIT and its answer."""
+        rng = random.Random(self.rng.random())  # used by other threads
         self.ad.proxies[node].cut_commits = lambda: rng.choice([None, None, "before", "after"])
         self.quit.wait(hold)
         self.ad.proxies[node].cut_commits = None
 
 
-# ---- what the judge is told ----
+# ---- evidence for the judge ----
 
 def make_jobs(*given, make=nemesis.make_jobs):
-    """A job that always fails does so however many of its attempts are lost. Some are at work for longer than two leases."""
+    """Jobs that always fail keep failing after lost attempts. Some runs last longer than two leases."""
     jobs = make(*given)
     seconds = given[2]
     for i, j in enumerate(jobs):
@@ -265,8 +265,8 @@ def make_jobs(*given, make=nemesis.make_jobs):
 
 def check(jobs, bodies, history, faults, *given, judge=nemesis.check):
     """
-    For the judge every attempt counts against the limit; with us one that was lost uses up no retry. So of slots that must fail,
-    attempts that we struck and that the history calls lost are left out, and the others are numbered without them.
+    The judge counts every attempt against the limit of retries; in jobsched a lost attempt uses up no retry. So for jobs that
+    always fail, lost attempts that a fault hit are removed and the others are renumbered.
     """
     doomed = {j["name"] for j in jobs if j["fails"] == ALWAYS}
     hit = {run for f in faults for run in f["victims"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Half a minute with the nemesis on each store. What is late on a loaded machine is not judged here, everything else is.
+# Half a minute of nemesis on each store. Lateness is not judged, because the machine may be busy.
 import atexit
 import os
 import shutil
@@ -28,7 +28,7 @@ def begin(adapter, seed, ops):
 @atexit.register
 def end():
     for process, where, out in RUNS.values():
-        process.terminate()  # it takes its nodes with it
+        process.terminate()  # ends its nodes too
         process.wait()
         out.close()
         if not os.environ.get("KEEP"):
