@@ -20,7 +20,7 @@ struct engine {
 	struct engine_options o;
 	char node_id[RANDOM_ID_LEN + 1];
 	struct clock clock; /* the store's time of day: host clock plus offset */
-	char *labels;       /* see op_claim; NULL: none */
+	char *labels;       /* see OP_CLAIM; NULL: none */
 	char *boot_id;      /* NULL: unknown */
 	char *term_file;
 	/*
@@ -29,7 +29,7 @@ struct engine {
 	 */
 	struct store_thread *leases;
 	struct cluster *cluster;
-	/* Runs of earlier daemons are taken over; the first OP_LOOK is complete. */
+	/* Runs of earlier daemons are taken over; the first OP_NODE_POLL is complete. */
 	bool taken_over, looked;
 	/* NULL: PostgreSQL, whose nodes are on several hosts. */
 	struct peer_wakeup *peer_wakeup;

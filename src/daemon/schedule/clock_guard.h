@@ -15,7 +15,7 @@ struct clock_guard_options {
 	bool (*synchronised)(void);   /* whether the clock is synchronised; NULL: asks the kernel */
 	struct store_thread *store;   /* borrowed */
 	struct schedule_cache *schedule_cache;  /* borrowed; used on the store thread */
-	usec_t wait;                  /* how long after the start to wait for synchronisation */
+	usec_t wait;                  /* for synchronisation, if the daemon starts within 3 min of a boot */
 	/* Other nodes have planned meanwhile, so there is nothing to catch up. NULL: never. */
 	bool (*others)(void *arg);
 	void (*on_change)(void *arg); /* pump again */

@@ -31,7 +31,7 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	/* How long the runs of this node belong to it after the last renewal. */
 	usec_t run_lease;
 	bool barred;                    /* this node never leads */
-	const char *labels;             /* of this node, in the format of op_claim; NULL: none */
+	const char *labels;             /* of this node, in the format of OP_CLAIM; NULL: none */
 	const char *boot_id;            /* of the kernel; NULL: unknown */
 	const char *machine;            /* NULL: unknown */
 	/* Other nodes exist, so they may ask for the output of runs of this node. */
