@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts per state that are kept, not counted: changes are summed here and written once per transaction. */
+/* Collects counter changes and writes them once per transaction. */
 #include "store/counters.h"
 #include "base/text.h"
 #include "core/job/job.h"

@@ -21,7 +21,9 @@ enum count_what {
 };
 void counter_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
 void counter_move(struct store *s, enum count_what what, int64_t from, int64_t to, const char *queue);
-/* Counts the move of a run in COUNT_RUNS, and in COUNT_ACTIVE if it becomes or stops being active. */
+/*
+ * Counts the move of a run in COUNT_RUNS, and in COUNT_ACTIVE if it becomes or stops being active.
+ */
 void counter_run_moved(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
 
 /* Iterates over changes that are not written yet: for (size_t i = 0; counter_next_pending(...);) */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit trail is gathered here while a batch runs and written with it by one statement. */
+/* Collects audit events during a batch and inserts them together. */
 #include "store/events.h"
 #include "base/text.h"
 #include "core/job/event.h"
 #include "store/set.h"
 #include "store/store_private.h"
 
-#define CHUNK 1000 /* events of one statement: a bulk of jobs has many */
+#define CHUNK 1000 /* events per statement; adding many jobs makes many events */
 
 void event_add(struct store *s, const struct event_new *n)
 {
@@ -23,7 +23,7 @@ void event_rewind(struct store *s, size_t mark)
 	event_list_cut(&s->events, mark);
 }
 
-/* What is not there needs no room: most events have no node and no detail. */
+/* Leaves out NULL members: most events have no node and no detail. */
 static void set_some(struct set *set, const char *name, const char *v)
 {
 	if (v)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the final states of runs; the notices that follow from them are written once per transaction. */
+/*
+ * Collects the final states of runs; the notices that follow from them are written once per
+ * transaction.
+ */
 #pragma once
 #include "base/clock.h"
 #include "core/job/notice.h"

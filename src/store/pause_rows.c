@@ -15,7 +15,7 @@ bool pause_rows_read(struct store *s, int64_t uid, struct pause_list *ret, struc
 		struct pause_order *p;
 
 		if (!pause_scope_parse(query_get_text(&q), &scope))
-			continue; /* of a newer daemon, and none of our business */
+			continue; /* a scope of a newer version */
 		p = pause_list_add(ret);
 		p->scope = scope;
 		p->key = query_get_copy(&q);

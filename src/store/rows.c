@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows become structs. */
+/* Converts result rows to jobs and runs. */
 #include "store/rows.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -53,7 +53,7 @@ static struct run *row_run_named(struct query *q)
 	return r;
 }
 
-/* FNV-1a. It tells a damaged row from a sound one, so that no command is run that nobody wrote. */
+/* FNV-1a. Detects damaged rows, so that no damaged command is run. */
 static uint64_t digest_add(uint64_t digest, const char *s)
 {
 	if (!s)
@@ -94,7 +94,7 @@ struct job *row_job(struct query *q, struct err *e)
 	if (queued)
 		j->next_slot = queued;
 	else if (slot_known(due))
-		j->next_slot = due; /* else it is not known before something has happened */
+		j->next_slot = due; /* otherwise it depends on the end of a run or on a boot */
 	j->last_run.id = query_get_int(q);
 	j->last_run.state = (int)query_get_int(q);
 	j->last_run.slot = query_get_int(q);
@@ -152,5 +152,5 @@ bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err
 	query_int(&q, (int64_t)n);
 	while (query_row(&q) && got < n)
 		ids[got++] = query_get_int(&q);
-	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store gave too few numbers"));
+	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store returned too few ids"));
 }

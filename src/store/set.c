@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the JSON array that a set-wise statement takes. */
+/* Builds the JSON array parameter of a set-wise statement. */
 #include "store/set.h"
 #include "base/text.h"
 #include "store/store_private.h"
@@ -31,7 +31,7 @@ static void member_start(struct set *s, const char *name)
 	s->b.len = (size_t)(to + len + 2 - s->b.data);
 }
 
-/* Most of a set is numbers: printf would take longer than the statement. */
+/* Most members are numbers, and printf() would take longer than the statement. */
 static void add_number(struct buf *b, int64_t v)
 {
 	char digits[24], *p = digits + sizeof(digits);

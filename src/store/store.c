@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing the store, and its transactions. */
+/* Opens and closes the store. */
 #include "store/store.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAVE_WAIT (2 * USEC_SEC) /* for what is under way when the store is left */
+#define LEAVE_WAIT (2 * USEC_SEC) /* for a statement in progress when the daemon ends */
 
 bool store_reconnect(struct store *s, int wait_ms, struct err *e)
 {
 	if (s->db->leave_by)
-		return err_set(e, ERR_UNREACHABLE, "the store is being left");
-	s->term_checked = 0; /* it may be another server, which has taken its place */
+		return err_set(e, ERR_UNREACHABLE, "the store is being closed");
+	s->term_checked = 0; /* the connection may lead to another server, for example a promoted replica */
 	return s->db->ops->reconnect(s->db, wait_ms, e);
 }
 
@@ -51,7 +51,10 @@ static bool read_id(struct store *s, struct err *e)
 	return !q.failed;
 }
 
-/* The row that tells after a lost connection whether our last batch was committed. */
+/*
+ * Inserts the row in which each batch records its number. After a lost connection it tells whether
+ * the last batch was committed.
+ */
 static bool open_writer(struct store *s, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_WRITER_OPEN, e);
@@ -86,7 +89,10 @@ static bool put_machine(struct store *s, const char *machine, struct err *e)
 	return query_finish(&q);
 }
 
-/* A copied file on a second machine would run every job a second time (F-15). A server serves many machines. */
+/*
+ * Refuses a file that belongs to another machine: if a copied file were used on both, every job
+ * would run twice. A PostgreSQL server serves many machines.
+ */
 static bool claim_file(struct store *s, const struct db_options *o, struct err *e)
 {
 	AUTO_TEXT owner = NULL;
@@ -104,7 +110,7 @@ static bool claim_file(struct store *s, const struct db_options *o, struct err *
 	if (!owner || (o->takeover && strcmp(owner, o->machine) != 0))
 		return put_machine(s, o->machine, e);
 	return strcmp(owner, o->machine) == 0 ||
-	       err_set(e, ERR_REFUSED, "store '%s' belongs to another machine: if both run it, every job runs twice; if it "
+	       err_set(e, ERR_REFUSED, "store '%s' belongs to another machine: if both use it, every job runs twice; if it "
 		       "was moved here for good, start once with --takeover", o->where);
 }
 
@@ -134,7 +140,7 @@ bool store_open_with(const struct db_ops *ops, const struct db_options *options,
 	s->segments = -1;
 	if (!ops->open(o, &s->db, e))
 		return false;
-	if (!open_rows(s, o, e)) /* the place of a server may have a password in it */
+	if (!open_rows(s, o, e)) /* the address of a server may contain a password */
 		return ops->reconnects || strstr(e->msg, o->where) ? false : err_wrap(e, "'%s'", o->where);
 	*ret = STEAL(s);
 	return true;

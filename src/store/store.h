@@ -88,8 +88,9 @@ void attempt_list_done(struct attempt_list *l);
 /* 'uid' limits what is seen, -1 sees all; a foreign job is ERR_NOT_FOUND like a missing one. */
 bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, struct err *e);
 /*
- * A name belongs to one live job of its owner. Finished and cancelled jobs keep theirs but do not stand in the way:
- * the name means the newest that is not removed. Several owners: ERR_CONFLICT tells to use the number.
+ * A name belongs to one live job of its owner. Finished and cancelled jobs keep theirs but do not
+ * stand in the way: the name means the newest that is not removed. Several owners: ERR_CONFLICT
+ * tells to use the number.
  */
 bool store_job_find(struct store *s, int64_t uid, const char *name, struct job **ret, struct err *e);
 bool store_job_names(struct store *s, int64_t uid, size_t limit, struct strv *ret, struct err *e); /* for "did you mean" */
@@ -118,7 +119,10 @@ struct revision_list {
 };
 void revision_list_done(struct revision_list *l);
 #define PAGE_BYTES (4 * 1024 * 1024) /* a page of revisions or templates ends with the one that reaches this */
-/* The current one is among them even when the job was never changed. A foreign job is ERR_NOT_FOUND. */
+/*
+ * The current one is among them even when the job was never changed. A foreign job is
+ * ERR_NOT_FOUND.
+ */
 bool revisions_page(struct store *s, const struct job *j, int64_t before, size_t limit, struct revision_list *ret,
 	struct err *e);
 #define REVISIONS_KEPT 100 /* of a job */
@@ -138,7 +142,10 @@ struct template_list {
 };
 void template_done(struct template *t);
 void template_list_done(struct template_list *l);
-/* The owner's own, else the one that root shares with everybody. ERR_NOT_FOUND with field "template". */
+/*
+ * The owner's own, else the one that root shares with everybody. ERR_NOT_FOUND with field
+ * "template".
+ */
 bool list_templates_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
 /* Of one owner, by name. */
 bool list_templates_page(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,
@@ -229,7 +236,10 @@ struct node_list {
 };
 void node_list_done(struct node_list *l);
 bool list_nodes_open(struct store *s, struct node_list *ret, struct err *e); /* those that are open */
-/* Those that left in the day before 'now', or were lost in the week, or are drained, and have not come back. There is no leader in it. */
+/*
+ * Those that left in the day before 'now', or were lost in the week, or are drained, and have not
+ * come back. There is no leader in it.
+ */
 bool list_nodes_gone(struct store *s, usec_t now, struct node_list *ret, struct err *e);
 
 /* ---- output on its way from node to node ---- */

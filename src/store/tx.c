@@ -7,7 +7,7 @@
 #include "store/store_private.h"
 #include <inttypes.h>
 
-/* A connection that was lost while nothing happened is made again here, if that takes no time. */
+/* Reconnects if the connection was lost between transactions and the server accepts at once. */
 static bool begin(struct store *s, bool write, struct err *e)
 {
 	struct err why = {};
@@ -26,8 +26,8 @@ static bool begin(struct store *s, bool write, struct err *e)
 }
 
 /*
- * F-63: terms only grow. Where a lower one is found, the server has lost commits (a replica took its place, an older
- * copy was put there), and what we know of our runs is not known there.
+ * Terms never decrease. A lower term means that the server lost commits (a stale replica was
+ * promoted, or a backup was restored), so it does not know the current state of our runs.
  */
 static bool check_term(struct store *s, struct err *e)
 {
@@ -47,7 +47,7 @@ static bool check_term(struct store *s, struct err *e)
 	s->gone_back = term < expected;
 	if (s->gone_back)
 		return err_set(e, ERR_REFUSED, "the store has gone back to term %" PRId64 ", after %" PRId64 ": the server lost "
-			"commits, so runs may be forgotten; bring it up to date", term, expected);
+			"commits, so runs may be missing; bring it up to date", term, expected);
 	s->term_checked = term;
 	return true;
 }

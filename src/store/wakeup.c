@@ -54,7 +54,10 @@ void wakeup_peers(struct store *s, bool soon)
 		s->notify = true;
 }
 
-/* A client of another node may follow the output of a run that started. These notifications are counted separately. */
+/*
+ * A client of another node may follow the output of a run that started. These notifications are
+ * counted separately.
+ */
 static bool start_is_notified(struct store *s)
 {
 	usec_t now = clock_boot(s->clock);

@@ -15,8 +15,8 @@ struct claim_wakeup {
 };
 
 /*
- * An operation that queues a run calls wakeup_claim_by() with the time it is due. After an operation without a phase
- * (op_private.h) the lanes are read again, so it need not call this.
+ * An operation that queues a run calls wakeup_claim_by() with the time it is due. After an
+ * operation without a phase (op_private.h) the lanes are read again, so it need not call this.
  */
 void wakeup_claim_by(struct store *s, usec_t due_at);
 void wakeup_claim_unknown(struct store *s); /* the lanes must be read before the next claim */

@@ -108,7 +108,7 @@ load daemon
 	jobctl pause still --reason audit
 	run jobctl run still
 	[ "$status" -eq 6 ]
-	[[ "$output" == *"paused by "*": audit ('jobctl resume still' ends that; with --force it runs all the same)"* ]]
+	[[ "$output" == *"paused by "*": audit ('jobctl resume still' ends that; with --force it runs anyway)"* ]]
 	run jobctl run still --force --wait
 	[ "$status" -eq 0 ]
 	[ "$(jobctl show still -o json | jq -r .state)" = paused ]
@@ -226,7 +226,7 @@ load daemon
 	[ "$(jobctl status -o json | jq -r .frozen.reason)" = works ]
 	run jobctl run cold
 	[ "$status" -eq 6 ]
-	[[ "$output" == *"'jobctl thaw' ends that; with --force it runs all the same"* ]]
+	[[ "$output" == *"'jobctl thaw' ends that; with --force it runs anyway"* ]]
 	jobctl run warm --wait
 	jobctl run cold --force --wait
 	run --separate-stderr jobctl thaw

@@ -17,6 +17,8 @@
 #include "store/ops/node/leases.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/runs.h"
 #include "store/read/list_nodes.h"
 #include "store/store.h"
 #include <inttypes.h>

@@ -19,7 +19,9 @@
 #define TRIES 6           /* of a batch, for any reason */
 #define RECONNECT_MS 1000 /* how long a batch waits for a lost connection */
 
-/* Groups apply all operations of one phase together; they run between operations without a phase. */
+/*
+ * Groups apply all operations of one phase together; they run between operations without a phase.
+ */
 enum way { IN_GROUPS, ONE_BY_ONE };
 
 struct batch {
@@ -42,9 +44,9 @@ static bool ends_batch(enum err_kind kind)
 }
 
 /*
- * On PostgreSQL the engines write one after another, as SQLite enforces it: a batch locks jobs, runs and permits in any
- * order, and its counts must stay valid until the commit. This lock is taken before all others, so a waiting engine holds
- * no lock that the current writer needs.
+ * On PostgreSQL the engines write one after another, as SQLite enforces it: a batch locks jobs,
+ * runs and permits in any order, and its counts must stay valid until the commit. This lock is
+ * taken before all others, so a waiting engine holds no lock that the current writer needs.
  */
 static bool writers_serialise(const struct batch *b, struct err *e)
 {
@@ -124,7 +126,10 @@ static usec_t never_if_none(usec_t t)
 	return t ? t : USEC_NEVER;
 }
 
-/* Reads when the daemon must wake up next: for a slot, the end of a pause, a deadline, a notice or a queued run. */
+/*
+ * Reads when the daemon must wake up next: for a slot, a pause, a deadline, a notice or a queued
+ * run.
+ */
 static bool wake_times_read(struct batch *b, struct err *e)
 {
 	struct store *s = b->s;
@@ -205,7 +210,10 @@ static bool run_batch(struct batch *b, struct err *e)
 	       tx_commit(&tx, e) && batch_failpoints(b->ops, b->n, true, e);
 }
 
-/* Whether the last batch was committed, by its witness; waits for one that is still being committed (by our old session). */
+/*
+ * Whether the last batch was committed, by the number in our row of 'writers'. Waits if the old
+ * session is still committing it.
+ */
 static bool commit_marker_read(struct store *s, bool *ret, bool *ret_forgotten, struct err *e)
 {
 	AUTO_TX tx = {};
@@ -222,23 +230,23 @@ static bool commit_marker_read(struct store *s, bool *ret, bool *ret_forgotten, 
 	return !q.failed && !*ret_forgotten;
 }
 
-/* Nothing else can be done before that, however long the store is away. */
+/* No other batch can run before the outcome is known, so this retries until the server answers. */
 static bool commit_outcome_read(struct store *s, bool *ret, struct err *e)
 {
 	bool known = false, forgotten = false;
 
 	db_wait_mark(s->db, true);
 	do {
-		*e = (struct err){}; /* that the commit is unknown is no answer to this question */
+		*e = (struct err){}; /* forget the error of the commit */
 		known = store_reconnect(s, RECONNECT_MS, e) && commit_marker_read(s, ret, &forgotten, e);
 	} while (!known && !forgotten && e->kind != ERR_REFUSED && !s->db->leave_by);
 	db_wait_mark(s->db, false);
 	if (forgotten)
-		return err_set(e, ERR_UNCERTAIN, "the store has forgotten who wrote last");
+		return err_set(e, ERR_UNCERTAIN, "the store has no record of the last batch of this daemon");
 	if (known || e->kind == ERR_REFUSED)
 		return known;
 	e->kind = ERR_UNCERTAIN;
-	return err_wrap(e, "could not learn whether the last changes were stored");
+	return err_wrap(e, "could not find out whether the last changes were stored");
 }
 
 static void backoff_sleep(int try)
@@ -251,7 +259,10 @@ static void backoff_sleep(int try)
 
 enum next { AGAIN, DONE, GIVE_UP };
 
-/* A renewal that can still be of use: a later one is trusted longer. */
+/*
+ * Whether a retry of this renewal could still finish in time. A later renewal extends the lease
+ * further.
+ */
 static bool renewal_is_useful(const struct batch *b)
 {
 	const struct store *s = b->s;
@@ -259,7 +270,7 @@ static bool renewal_is_useful(const struct batch *b)
 	return !s->db->give_up_at || clock_boot(&clock_system) < s->db->give_up_at - s->lease / 4;
 }
 
-/* Nothing happened, also when this was the last try. */
+/* The batch was not committed, so the error is ERR_BUSY if no try is left. */
 static enum next reconnect_for_retry(struct batch *b, struct err *e)
 {
 	bool there = store_reconnect(b->s, b->s->db->give_up_at ? 0 : RECONNECT_MS, e);
@@ -268,7 +279,7 @@ static enum next reconnect_for_retry(struct batch *b, struct err *e)
 	return there && renewal_is_useful(b) ? AGAIN : GIVE_UP;
 }
 
-/* What to do after a batch failed with *e. */
+/* Decides what to do after a batch failed with *e. */
 static enum next failure_action(struct batch *b, int try, struct err *e)
 {
 	const struct db_ops *db = b->s->db->ops;
@@ -279,14 +290,14 @@ static enum next failure_action(struct batch *b, int try, struct err *e)
 		return reconnect_for_retry(b, e);
 	case ERR_UNCERTAIN:
 		if (db->reconnects && b->repeatable)
-			return reconnect_for_retry(b, e); /* it does not matter whether it was stored */
+			return reconnect_for_retry(b, e); /* a repeated commit has the same effect */
 		if (!db->reconnects || !commit_outcome_read(b->s, &committed, e))
 			return GIVE_UP;
-		err_set(e, ERR_BUSY, "the connection was lost again and again"); /* should this have been the last try */
+		err_set(e, ERR_BUSY, "the connection to the store was lost repeatedly"); /* the error if no try is left */
 		return committed ? DONE : AGAIN;
 	case ERR_BUSY:
 		if (!db->reconnects)
-			return GIVE_UP; /* the engine has waited already */
+			return GIVE_UP; /* SQLite has waited for the lock already */
 		backoff_sleep(try);
 		return renewal_is_useful(b) ? AGAIN : GIVE_UP;
 	case ERR_FULL:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failpoints around the commit of a batch, by what is in it; in a build for tests only. */
+/* Failpoints around batch commits, by the operations of the batch; test builds only. */
 #include "store/ops/batch_failpoints.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -93,7 +93,7 @@ static bool failpoint_concerns(struct op *const *ops, size_t n, size_t row)
 	return false;
 }
 
-/* Once for each row, however many operations of its kind the batch has. After the commit an error says that nobody knows. */
+/* Each row acts once per batch. An error after the commit becomes ERR_UNCERTAIN. */
 bool batch_failpoints(struct op *const *ops, size_t n, bool committed, struct err *e)
 {
 	bool ok = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues and the limits of owners: made, changed, removed, and shown with what they hold. */
+/* Creates, changes and removes queues and the limits of owners. */
 #include "store/ops/limits.h"
 #include "base/edit_distance.h"
 #include "base/err.h"
@@ -32,7 +32,7 @@ bool limit_queue_check(struct store *s, const char *queue, struct err *refusal, 
 	return !q.failed && list_limits_no_queue(s, queue, ERR_INVALID, refusal, e);
 }
 
-/* ---- making and changing ---- */
+/* ---- set ---- */
 
 static bool limit_lock(struct store *s, const struct op_limit *o, struct limit *ret, bool *ret_there, struct err *e)
 {
@@ -78,11 +78,11 @@ static bool refuse_missing(struct store *s, struct op *op, struct err *e)
 	op->ok = false;
 	if (o->scope == LIMIT_QUEUE)
 		return list_limits_no_queue(s, o->key, ERR_NOT_FOUND, &op->err, e);
-	return op_refuse(op, ERR_NOT_FOUND, "the owner with uid %s has no limits of his own; 'jobctl limit list' shows who has",
+	return op_refuse(op, ERR_NOT_FOUND, "the owner with uid %s has no limits; 'jobctl limit list' shows the owners that have",
 		o->key);
 }
 
-/* What changed and who asked for it goes into the audit trail. */
+/* Adds the audit event of the change. */
 static void limit_event(struct store *s, const struct op *op, const char *detail)
 {
 	static const enum event_what words[LIMIT_SCOPE_MAX][2] = {
@@ -129,7 +129,7 @@ static bool limit_set(struct store *s, struct op *op, struct err *e)
 	o->created = !there;
 	detail = limit_words(&l, o->scope);
 	limit_event(s, op, detail);
-	/* Another rate is another bucket: what was spoken for under the old one does not count. */
+	/* a new rate starts with a full bucket */
 	return limit_write(s, o, &l, e) && (!o->rate_given || limit_row_drop(s, Q_BUCKET_DROP, o, e));
 }
 
@@ -141,7 +141,7 @@ bool limit_set_apply(struct store *s, struct op *const *ops, size_t n, struct er
 	return true;
 }
 
-/* ---- removing ---- */
+/* ---- remove ---- */
 
 static bool count_in(struct store *s, enum count_what what, int from, int to, const char *queue, int64_t *ret,
 	struct err *e)
@@ -168,7 +168,7 @@ static bool check_unused(struct store *s, struct op *op, struct err *e)
 	int64_t jobs, runs;
 
 	if (strcmp(queue, QUEUE_DEFAULT) == 0)
-		return op_refuse(op, ERR_CONFLICT, "the queue '%s' is where jobs go that name none; it cannot be removed", queue);
+		return op_refuse(op, ERR_CONFLICT, "jobs without a queue use the queue '%s'; it cannot be removed", queue);
 	if (!count_in(s, COUNT_JOBS, JOB_ACTIVE, JOB_SUSPENDED, queue, &jobs, e) ||
 	    !count_in(s, COUNT_RUNS, RUN_QUEUED, RUN_RUNNING, queue, &runs, e))
 		return false;

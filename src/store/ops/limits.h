@@ -21,7 +21,8 @@ struct op_limit {
 OP_DEFINE(limit, limit, OP_LIMIT_SET, OP_LIMIT_RM)
 
 /*
- * Checks that a queue exists. NULL is the default queue, which always exists. If it does not, *refusal is ERR_INVALID for
- * the field "queue", with the nearest name. In a transaction that writes, the queue cannot be removed before the commit.
+ * Checks that a queue exists. NULL is the default queue, which always exists. If it does not,
+ * *refusal is ERR_INVALID for the field "queue", with the nearest name. In a transaction that
+ * writes, the queue cannot be removed before the commit.
  */
 bool limit_queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody is to be told: written with the end of the run it is about, kept until it was sent. */
+/* Adds notices and records their delivery. */
 #include "store/ops/notices.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -17,9 +17,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PRUNE_STEP 20                 /* old ones removed at a time */
-#define NOTICE_KEPT (30 * USEC_DAY)   /* after they were sent, or given up */
-#define TESTS_WAITING_MAX 1000        /* waiting notices of an owner, beyond which it gets no test notice */
+#define PRUNE_STEP 20                 /* old notices deleted at a time */
+#define NOTICE_KEPT (30 * USEC_DAY)   /* after they were sent, or failed for good */
+#define TESTS_WAITING_MAX 1000        /* waiting notices of an owner; test notices beyond that are refused */
 
 static bool get_health(struct store *s, int64_t job, struct job_health *ret, struct err *e)
 {
@@ -111,7 +111,7 @@ bool notices_prune(struct store *s, struct set *jobs, struct err *e)
 	return !q.failed;
 }
 
-/* The channel is named by its kind only: a URL or a command may hold a secret. */
+/* The event names only the kind of the channel: a URL or a command may contain a secret. */
 static void note_failure(struct store *s, const struct op_notice_done *d, struct query *q)
 {
 	struct event_new ev = {.at = d->now, .what = EVENT_NOTICE_FAILED, .result = "failed"};
@@ -128,7 +128,7 @@ static void note_failure(struct store *s, const struct op_notice_done *d, struct
 	event_add(s, &ev);
 }
 
-static bool done(struct store *s, struct op_notice_done *d, struct err *e)
+static bool notice_record(struct store *s, struct op_notice_done *d, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NOTICE_DONE, e);
 
@@ -151,7 +151,7 @@ static bool done(struct store *s, struct op_notice_done *d, struct err *e)
 bool notice_done_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!done(s, notice_done_op(ops[i]), e))
+		if (!notice_record(s, notice_done_op(ops[i]), e))
 			return false;
 	return true;
 }

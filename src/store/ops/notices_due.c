@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the notices that a node sends next: due ones, with its slots divided between owners. */
+/* Selects the due notices that a node sends next, with its slots divided between owners. */
 #include "store/ops/notices_due.h"
 #include "base/text.h"
 #include "core/decide/fair_share.h"
@@ -11,7 +11,7 @@
 #include "store/store_private.h"
 #include <string.h>
 
-/* The owners with due notices and the ids that each waits with, oldest first. */
+/* The owners with due notices, and the ids of these notices, oldest first. */
 struct waiting {
 	struct fair_claim *claims; /* owned */
 	struct due {
@@ -77,7 +77,7 @@ static struct due *due_of(struct waiting *w, int64_t uid, struct fair_claim **re
 	return NULL;
 }
 
-/* No more owners than there are slots can get one. */
+/* Reads the notices of at most 'room' owners, because each needs a slot. */
 static bool read_due(struct store *s, const struct op_notice_take *t, size_t room, struct waiting *w, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -117,7 +117,7 @@ static void due_notices_choose(const struct op_notice_take *t, size_t used, stru
 	}
 }
 
-/* Owners that keep due notices wait for a slot to become free, not for a time. */
+/* Remembers the owners whose due notices wait for a free slot instead of a time. */
 static void note_held(struct store *s, struct op_notice_take *t, const struct waiting *w, size_t room)
 {
 	s->n_notices_held = 0;

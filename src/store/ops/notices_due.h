@@ -22,5 +22,8 @@ struct op_notice_take {
 };
 OP_DEFINE(notices_due, notice_take, OP_NOTICE_TAKE, OP_NOTICE_TAKE)
 
-/* When the next waiting notice is due, except those of owners without a free slot; USEC_NEVER: none. */
+/*
+ * When the next waiting notice is due, except those of owners without a free slot; USEC_NEVER:
+ * none.
+ */
 bool notices_due_first(struct store *s, usec_t *ret, struct err *e);

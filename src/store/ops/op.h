@@ -67,7 +67,9 @@ struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void 
 void op_free(struct op *op); /* frees the owned results; NULL is fine */
 AUTO_DEFINE(op);
 
-/* Defines NAME_op(op): the struct op_TYPE that begins with 'op', whose kind is 'first' or 'second'. */
+/*
+ * Defines NAME_op(op): the struct op_TYPE that begins with 'op', whose kind is 'first' or 'second'.
+ */
 #define OP_DEFINE(name, type, first, second)                            \
 	static inline struct op_##type *name##_op(const struct op *op)  \
 	{                                                               \

@@ -7,8 +7,8 @@
 struct store;
 
 /*
- * Applies all operations of one kind in a batch. A refused operation is marked by op_refuse() and has changed nothing.
- * False: the database failed, and the transaction must be rolled back.
+ * Applies all operations of one kind in a batch. A refused operation is marked by op_refuse() and
+ * has changed nothing. False: the database failed, and the transaction must be rolled back.
  */
 typedef bool op_fn(struct store *s, struct op *const *ops, size_t n, struct err *e);
 

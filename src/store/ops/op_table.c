@@ -32,8 +32,8 @@
 #define SIZE(name) .size = sizeof(struct op_##name)
 
 /*
- * Operations with a phase may be reordered within a batch: nobody knows the number of a new job yet, a start precedes its
- * end, and a claim names no run.
+ * Operations with a phase may be reordered within a batch: no other operation can refer to a new
+ * job yet, a start precedes its end, and a claim names no run.
  */
 static const struct op_info table[OP_KIND_MAX] = {
 	[OP_JOB_ADD] = {SIZE(job_add), .apply = job_add_apply, .reset = job_add_reset, .phase = 1, .grows = true},

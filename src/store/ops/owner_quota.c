@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes that the rows of each owner take: limits of owners, and which owner gives up history first. */
+/* Limits the bytes of the rows of each owner. */
 #include "store/ops/owner_quota.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -8,7 +8,10 @@ struct err;
 struct query;
 struct store;
 
-/* Fixed bytes per row, which include the index entries; the .sql files add the lengths of the texts ({job_size} ...). */
+/*
+ * Fixed bytes per row, which include the index entries; the .sql files add the lengths of the texts
+ * ({job_size} ...).
+ */
 #define JOB_BYTES 1000
 #define REVISION_BYTES 200
 #define TEMPLATE_BYTES 200

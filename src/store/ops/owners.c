@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The owners that have been here, and the number of each. */
+/* Assigns owner numbers to pairs of uid and user name. */
 #include "store/ops/owners.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -42,9 +42,9 @@ bool owner_apply(struct store *s, struct op *const *ops, size_t n, struct err *e
 			continue;
 		if (!owner_insert(s, o, e) || !owner_find(s, o->uid, o->name, &o->number, e))
 			return false;
-		/* two names at once came to a uid that nobody had: the other one was first */
+		/* another name was assigned to this uid at the same time */
 		if (o->number < 0)
-			op_refuse(ops[i], ERR_BUSY, "uid %u was taken up by somebody else this moment; try again", o->uid);
+			op_refuse(ops[i], ERR_BUSY, "uid %u was assigned to another user name at the same time; try again", o->uid);
 	}
 	return true;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts a backup in the place of a store, so that a crash at any moment leaves the old one, the new one, or a refusal. */
+/*
+ * Replaces the store with a backup. After a crash at any step there is the old store, the new one,
+ * or a mark that makes the daemon refuse to start.
+ */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -51,7 +54,7 @@ static bool make_mark(const char *mark, struct err *e)
 	return true;
 }
 
-/* The file and its log move together: a log without its file, or with another, would be applied to what it is not of. */
+/* Moves the file and its WAL together: SQLite would apply a WAL to whichever file has its name. */
 static bool set_aside(const char *path, const char *kept, struct err *e)
 {
 	static const char *const ends[] = {"-wal", "-shm", ""};
@@ -74,7 +77,7 @@ static bool directory_sync(const char *path, struct err *e)
 	return (dir >= 0 && fsync(dir) == 0) || err_errno(e, errno, "could not write the directory of '%s'", path);
 }
 
-/* The reason alone, with advice that fits a backup; 'why' speaks of the copy as of the store. */
+/* Takes the reason out of 'why', which is about the copy, and adds advice for a backup. */
 static bool refuse_backup(const char *backup, const struct err *why, struct err *e)
 {
 	const char *reason = strstr(why->msg, "cannot be used: ");
@@ -101,7 +104,9 @@ static bool looks_like_a_store(const struct restore_options *o, struct err *e)
 	return refuse_backup(o->backup, &(struct err){.msg = "it is not an SQLite database"}, e);
 }
 
-/* A sound store, migrated, under another name in the directory of the store. */
+/*
+ * Copies the backup into the directory of the store under another name, checks it and migrates it.
+ */
 static bool restored_file_make(const struct restore_options *o, const char *fresh, struct err *e)
 {
 	AUTO(store) *s = NULL;
@@ -118,7 +123,10 @@ static bool restored_file_make(const struct restore_options *o, const char *fres
 	return store_open(&(struct store_options){.where = fresh}, &s, e) && restore_reset(s, o->from_now, o->now, e);
 }
 
-/* It would go on with the file that was set aside, and what it writes there would be lost. */
+/*
+ * A daemon that uses the store would continue to write to the old file, and these changes would be
+ * lost.
+ */
 static bool store_is_unused(const char *path, struct err *e)
 {
 	pid_t user;
@@ -141,7 +149,7 @@ static bool files_swap(const char *path, const char *fresh, const char *mark, ch
 	}
 	if (!make_mark(mark, e) || !directory_sync(path, e))
 		return false;
-	if (!store_is_unused(path, e)) { /* came meanwhile; nobody else can, with the mark there */
+	if (!store_is_unused(path, e)) { /* a daemon was started meanwhile; while the mark exists, no other can be */
 		unlink(mark);
 		return false;
 	}

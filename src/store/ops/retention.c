@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* History that is old enough is found by its indexes, a little at a time, and deleted with all that belongs to it. */
+/* Deletes old jobs, runs, attempts and events in small steps. */
 #include "store/ops/retention.h"
 #include "base/map.h"
 #include "base/text.h"
@@ -21,7 +21,7 @@ static void describe_ids(struct set *set, const int64_t *ids, size_t n)
 		set_id(set, ids[i]);
 }
 
-/* Deletes runs, or jobs, and counts them out. */
+/* Deletes runs or jobs and decreases their counters. */
 static bool delete_counted(struct store *s, int query, enum count_what what, struct set *set, int64_t *ret_n, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -91,7 +91,7 @@ static bool delete_sized(struct store *s, int query, struct set *set, struct err
 	return owner_quota_subtract_rows(s, &q);
 }
 
-static bool prune(struct store *s, struct op_prune *p, struct err *e)
+static bool retention_prune(struct store *s, struct op_prune *p, struct err *e)
 {
 	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_BUCKETS_PRUNE};
 	AUTO_SET runs = {};
@@ -99,7 +99,7 @@ static bool prune(struct store *s, struct op_prune *p, struct err *e)
 
 	describe_ids(&runs, p->list->runs, p->list->n_runs);
 	describe_ids(&jobs, p->list->jobs, p->list->n_jobs);
-	/* attempts, tails and revisions first: their owner is in the row of the run or job */
+	/* attempts, tails and revisions first: the row of the run or job has their owner */
 	if (!delete_attempts(s, p, &runs, e) || !delete_sized(s, Q_OUTPUTS_PRUNE, &runs, e) ||
 	    !delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) || !delete_sized(s, Q_REVISIONS_PRUNE, &jobs, e) ||
 	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e) || !notices_prune(s, &jobs, e))
@@ -113,7 +113,7 @@ static bool prune(struct store *s, struct op_prune *p, struct err *e)
 bool retention_prune_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!prune(s, retention_prune_op(ops[i]), e))
+		if (!retention_prune(s, retention_prune_op(ops[i]), e))
 			return false;
 	return true;
 }

@@ -47,7 +47,6 @@ static bool limits_read_all(struct store *s, enum limit_scope scope, struct limi
 	return !q.failed;
 }
 
-/* "no queue 'nihgt'; did you mean 'night'? ..." */
 bool list_limits_no_queue(struct store *s, const char *name, enum err_kind kind, struct err *refusal, struct err *e)
 {
 	AUTO_DONE(limit_list) all = {};
@@ -147,7 +146,7 @@ static bool count_held(struct store *s, enum limit_scope scope, struct limit_lis
 	return true;
 }
 
-/* Leaves only the one with this key. */
+/* Removes all entries but the one with this key. */
 static bool limit_keep_one(struct store *s, enum limit_scope scope, const char *key, struct limit_list *l, struct err *e)
 {
 	struct limit *found = limit_find(l, key), first;
@@ -155,7 +154,7 @@ static bool limit_keep_one(struct store *s, enum limit_scope scope, const char *
 	if (!found && scope == LIMIT_QUEUE)
 		return list_limits_no_queue(s, key, ERR_NOT_FOUND, e, e) && false;
 	if (!found)
-		return err_set(e, ERR_NOT_FOUND, "the owner with uid %s has no limits of his own", key);
+		return err_set(e, ERR_NOT_FOUND, "the owner with uid %s has no limits", key);
 	first = l->v[0];
 	l->v[0] = *found;
 	*found = first;

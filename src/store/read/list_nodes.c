@@ -5,7 +5,7 @@
 #include "store/store_private.h"
 #include "store/tx.h"
 
-#define LOST_SHOWN (7 * USEC_DAY) /* over a long weekend */
+#define LOST_SHOWN (7 * USEC_DAY) /* so that a failure is still shown after a long weekend */
 #define LEFT_SHOWN USEC_DAY
 
 void node_list_done(struct node_list *l)

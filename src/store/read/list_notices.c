@@ -7,7 +7,7 @@
 #include "store/store_private.h"
 #include "store/tx.h"
 
-#define EXAMINE_MAX 1000              /* rows looked at for one page */
+#define EXAMINE_MAX 1000              /* rows read for one page */
 
 void notice_free(struct notice *n)
 {
@@ -79,7 +79,7 @@ static bool notice_matches(const struct notice_filter *f, const struct notice *n
 	       (!f->states || f->states & 1u << n->state);
 }
 
-/* The narrowest of the ways to walk through them; beyond it some rows may have to be passed over. */
+/* Selects the index that leaves the fewest rows to filter. */
 static struct query start_page(struct store *s, const struct notice_filter *f, size_t *ret_max, struct err *e)
 {
 	bool failed = f->states == 1u << NOTICE_FAILED;
@@ -112,7 +112,7 @@ static bool notice_page_read(struct store *s, const struct notice_filter *f, str
 		AUTO(notice) *n = row_notice(&q);
 
 		if (!notice_matches(f, n)) {
-			/* passed over */
+			/* does not match */
 		} else if (ret->n == f->limit) {
 			ret->next = last;
 			return true;

@@ -8,9 +8,9 @@
 #include "store/store_private.h"
 #include "store/tx.h"
 
-#define STEP_ROWS 200  /* looked at in one step */
-#define STEP_RUNS 500  /* deleted in one step */
-#define NOT_DEAD 1     /* no dead letter died before this */
+#define STEP_ROWS 200  /* rows examined in one step */
+#define STEP_RUNS 500  /* runs deleted in one step */
+#define NOT_DEAD 1     /* as dead_before: keeps all dead letters */
 
 void prune_candidates_done(struct prune_candidates *l)
 {
@@ -30,7 +30,7 @@ static bool step_is_full(const struct prune_candidates *l)
 	return l->n_runs >= STEP_RUNS;
 }
 
-/* The job's ended runs before that slot, oldest first. */
+/* Finds the ended runs of a job before a slot, oldest first. */
 static bool find_runs(struct store *s, int64_t job, usec_t before, usec_t dead_before, struct prune_candidates *l,
 	struct err *e)
 {
@@ -45,7 +45,7 @@ static bool find_runs(struct store *s, int64_t job, usec_t before, usec_t dead_b
 	return !q.failed;
 }
 
-/* ---- jobs that ended long ago ---- */
+/* ---- ended jobs ---- */
 
 static bool job_is_kept(struct store *s, int64_t job, usec_t dead_before, bool *ret, struct err *e)
 {
@@ -78,7 +78,10 @@ static bool ended_jobs_read(struct store *s, usec_t before, const struct prune_p
 	return !q.failed;
 }
 
-/* A job goes when the last of its runs is in the list; one with very many is met again by the next step. */
+/*
+ * A job is deleted with its last run. If it has more runs than one step deletes, the next step
+ * continues with it.
+ */
 static bool ended_jobs_find(struct store *s, usec_t before, usec_t dead_before, struct prune_pass *pass, struct prune_candidates *l,
 	struct map *seen, size_t *ret_n, struct err *e)
 {
@@ -104,7 +107,7 @@ static bool ended_jobs_find(struct store *s, usec_t before, usec_t dead_before, 
 	return true;
 }
 
-/* ---- runs that are old ---- */
+/* ---- old runs ---- */
 
 struct old_run {
 	int64_t id, job;
@@ -138,7 +141,9 @@ static bool read_old(struct store *s, usec_t before, const struct prune_pass *pa
 	return !q.failed;
 }
 
-/* The slot before which a live job has more than 'n' newer runs; 0: it has not. */
+/*
+ * *ret: the slot of the n-th newest run of a job; older runs may be deleted. 0: it has fewer runs.
+ */
 static bool nth_slot(struct store *s, int64_t job, int64_t n, usec_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PRUNE_NTH, e);
@@ -150,8 +155,9 @@ static bool nth_slot(struct store *s, int64_t job, int64_t n, usec_t *ret, struc
 }
 
 /*
- * A run that has become old leads to its job, and all the job has too many of goes then. So a pass need not come back
- * to what it left: a run is kept by the newer ones that lack, and each of these will lead to the job again.
+ * Each run that becomes old causes a check of its job, which deletes all runs that exceed the
+ * number to keep. An old run that is kept needs no later check of its own: when newer runs become
+ * old, the job is checked again.
  */
 static bool old_runs_find(struct store *s, const struct prune_rule *rule, usec_t before, usec_t dead_before,
 	struct prune_pass *pass, struct prune_candidates *l, struct map *seen, size_t *ret_n, struct err *e)
@@ -196,7 +202,7 @@ bool prune_candidates_find(struct store *s, const struct prune_rule *rule, usec_
 	return true;
 }
 
-/* ---- one owner's ---- */
+/* ---- history of one owner ---- */
 
 static bool read_old_of(struct store *s, const struct prune_pass *pass, struct old_run *runs, size_t *ret_n, struct err *e)
 {
@@ -225,7 +231,7 @@ static bool find_removed(struct store *s, struct prune_pass *pass, struct prune_
 	return !q.failed;
 }
 
-/* A live job keeps its newest run; an ended one goes with all its runs. */
+/* A live job keeps its newest run; an ended job is deleted with all its runs. */
 static bool owner_runs_find(struct store *s, const struct old_run *r, usec_t upto, struct prune_candidates *l, struct err *e)
 {
 	usec_t newest = USEC_NEVER;

@@ -14,8 +14,8 @@ struct usage {
 		int64_t uid, bytes;
 	} *v;            /* owned */
 	size_t n;
-	int64_t counted; /* the sum of all */
-	int64_t stored;  /* what the store takes in fact; 0: unknown */
+	int64_t counted; /* sum of 'bytes' */
+	int64_t stored;  /* size of the database; 0: unknown */
 };
 
 static void usage_done(struct usage *u)
@@ -48,8 +48,8 @@ static bool read_usage(struct store *s, struct usage *u, struct err *e)
 }
 
 /*
- * An equal share of the budget, in counted bytes: indexes and free space make the file larger than the sum of the counts,
- * so if the file is over its budget, some owner is over this share.
+ * An equal share of the budget, in counted bytes. Indexes and free space make the file larger than
+ * the sum of the counts, so if the file exceeds its budget, at least one owner exceeds this share.
  */
 static int64_t equal_share(const struct usage *u, int64_t budget)
 {
@@ -101,7 +101,7 @@ bool prune_candidates_next_owner(struct store *s, const struct owner_budget *b, 
 
 	if (!tx_begin(&tx, s, false, e) || !read_usage(s, &u, e) || !tx_commit(&tx, e))
 		return false;
-	/* once begun, it goes on to nine tenths of the budget */
+	/* deletion continues until the size is 90 % of the budget */
 	over_budget = b->store > 0 && u.counted > 0 && u.stored > (p->has_owner || p->n_spent ? ENOUGH(b->store) : b->store);
 	for (size_t i = 0; p->has_owner && i < u.n; i++)
 		if (u.v[i].uid == p->owner && u.v[i].bytes > allowed(&u, b, over_budget, p->owner))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs and runs are ended by their owner: cancelled, removed; and jobs finish by themselves. */
+/* Cancels and removes jobs. */
 #include "store/ops/job/job_cancel.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -18,11 +18,6 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-static bool live(enum job_state s)
-{
-	return s < JOB_FINISHED;
-}
-
 static bool open_runs_read(struct store *s, int64_t job, struct set *queued, struct set *active, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
@@ -36,17 +31,18 @@ static bool open_runs_read(struct store *s, int64_t job, struct set *queued, str
 	return !q.failed;
 }
 
-/* A finished job stays finished when it is cancelled: there is nothing to cancel. */
+/* A finished job that is cancelled stays finished. */
 static enum job_state job_becomes(const struct op *op)
 {
 	if (op->kind == OP_JOB_REMOVE)
 		return JOB_REMOVED;
-	return live(job_cancel_op(op)->was) ? JOB_CANCELLED : job_cancel_op(op)->was;
+	return job_row_is_live(job_cancel_op(op)->was) ? JOB_CANCELLED : job_cancel_op(op)->was;
 }
 
 /*
- * Ends what waits. Runs that were planned ahead and are not due leave no row: their slots never came. 'imposed': an
- * administrator paused the job, and the owner cancels it; the pause stays for the time when the owner resumes it.
+ * Cancels queued runs, and deletes planned runs that are not due. 'imposed': an administrator
+ * paused the job and its owner cancels it; the pause is kept, so that it applies again if the owner
+ * resumes the job.
  */
 static bool end_slots(struct store *s, struct op *op, const struct job_row *j, bool imposed, struct set *ret_active,
 	struct err *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job gets another definition: its slots to come, its waiting runs and its history follow. */
+/* Changes a job's definition, pending runs and revision history. */
 #include "store/ops/job/job_changes.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -26,7 +26,7 @@
 #include "store/tx.h"
 #include <string.h>
 
-/* The job as it was found, locked. */
+/* The job before the change; its row is locked. */
 struct job_before {
 	int64_t uid;
 	char *owner, *name, *queue, *spec, *reason; /* owned */
@@ -45,12 +45,7 @@ static void job_before_done(struct job_before *b)
 	free(b->reason);
 }
 
-static bool live(enum job_state s)
-{
-	return s < JOB_FINISHED;
-}
-
-/* ---- finding, and what stands in the way ---- */
+/* ---- checks ---- */
 
 static bool job_before_query(struct store *s, int query, const struct op_job_change *c, struct job_before *b, struct err *e)
 {
@@ -93,7 +88,7 @@ static bool lock_due(struct store *s, const struct op_job_change *c, struct job_
 	return !q.failed;
 }
 
-/* Suspended and finished jobs go on with a new schedule, others are left in their state. */
+/* A new schedule makes suspended and finished jobs active; other jobs keep their state. */
 static enum job_state becomes(const struct op_job_change *c, const struct job_before *b)
 {
 	bool again = b->state == JOB_SUSPENDED || b->state == JOB_FINISHED;
@@ -107,7 +102,7 @@ static bool change_check_name(struct store *s, const struct op_job_change *c, co
 	AUTO_QUERY q = {};
 	int64_t id;
 
-	if (!c->to.name || !live(becomes(c, b)) || (live(b->state) && text_equal(b->name, c->to.name)))
+	if (!c->to.name || !job_row_is_live(becomes(c, b)) || (job_row_is_live(b->state) && text_equal(b->name, c->to.name)))
 		return true;
 	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
 	query_int(&q, b->uid);
@@ -127,11 +122,11 @@ static bool change_check_limits(struct store *s, const struct op_job_change *c, 
 {
 	int64_t n, longer = (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec);
 
-	/* a definition that does not grow is always taken: it may be the way to get below the limit */
+	/* a definition that does not grow is accepted: it may bring the owner below the limit */
 	if (longer > 0 && !owner_quota_check(s, b->uid, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
 		c->to.bytes_limit, why, e))
 		return false;
-	if (why->kind || !c->to.limit || live(b->state) || !live(becomes(c, b)))
+	if (why->kind || !c->to.limit || job_row_is_live(b->state) || !job_row_is_live(becomes(c, b)))
 		return true;
 	if (!owner_live_jobs(s, b->uid, &n, e))
 		return false;
@@ -141,7 +136,10 @@ static bool change_check_limits(struct store *s, const struct op_job_change *c, 
 	return true;
 }
 
-/* A new name would let a new job take the old one; a new schedule would bring a suspended job back without its pause. */
+/*
+ * An owner must not escape a pause that an administrator set: a new name would let a new job use
+ * the old one, and a new schedule would make a suspended job active without its pause.
+ */
 static bool change_check_pause(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why,
 	struct err *e)
 {
@@ -159,7 +157,7 @@ static bool change_check_pause(struct store *s, const struct op_job_change *c, c
 	return true;
 }
 
-/* A slot that is due and not planned yet belongs to the definition as it is: it must become a run first. */
+/* A slot that is due but not planned belongs to the old definition: it must become a run first. */
 static bool being_planned(const struct op_job_change *c, const struct job_before *b)
 {
 	return c->reschedule && slot_known(b->due) && b->due <= c->to.now;
@@ -183,7 +181,7 @@ static bool change_check(struct store *s, const struct op_job_change *c, const s
 		err_set(why, ERR_BUSY, "a slot of job %lld is due at this moment; try again", id);
 	if (why->kind)
 		return true;
-	if ((strcmp(job_queue(&c->to), b->queue) != 0 || (live(becomes(c, b)) && !live(b->state))) &&
+	if ((strcmp(job_queue(&c->to), b->queue) != 0 || (job_row_is_live(becomes(c, b)) && !job_row_is_live(b->state))) &&
 	    !limit_queue_check(s, job_queue(&c->to), why, e))
 		return false;
 	if (why->kind)
@@ -215,7 +213,7 @@ static bool unplan(struct store *s, struct op_job_change *c, struct err *e)
 	return !q.failed;
 }
 
-/* What waits, waits under the new terms; what held a place back is looked at again. */
+/* Queued runs get the new queue, priority and policy; held runs are claimed again. */
 static bool rewrite_runs(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *e)
 {
 	const struct start_policy *p = &c->to.policy;
@@ -247,7 +245,10 @@ static bool any_open(struct store *s, int64_t job, bool *ret, struct err *e)
 	return !q.failed;
 }
 
-/* The first slot of the new schedule; one that counts from the end of a run waits for it. */
+/*
+ * Sets the first slot of the new schedule. A schedule that counts from the end of a run waits for
+ * it.
+ */
 static bool put_due(struct store *s, const struct op_job_change *c, struct err *e)
 {
 	AUTO_SET drop = {};
@@ -295,12 +296,12 @@ static bool put_revision(struct store *s, int64_t job, int64_t owner, const stru
 	query_text(&q, r->what);
 	query_int(&q, r->origin);
 	query_text(&q, r->spec);
-	if (query_row(&q)) /* it was not there yet */
+	if (query_row(&q)) /* inserted: the row is new */
 		owner_quota_add(s, owner, query_get_int(&q));
 	return !q.failed;
 }
 
-/* A job that was never changed has no row of its own: it gets the one it had first. */
+/* A job that was never changed has no revision row; its first definition is inserted too. */
 static bool put_history(struct store *s, const struct op_job_change *c, const struct job_before *b, const struct actor *by,
 	struct err *e)
 {
@@ -355,11 +356,11 @@ static void change_count(struct store *s, const struct op_job_change *c, const s
 	counter_change(s, COUNT_JOBS, b->state, b->queue, -1);
 	counter_change(s, COUNT_JOBS, c->state, job_queue(&c->to), 1);
 	owner_quota_add(s, b->uid, (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec));
-	if (!live(b->state) && live(c->state))
+	if (!job_row_is_live(b->state) && job_row_is_live(c->state))
 		counter_change(s, COUNT_OWNER, b->uid, "", 1);
 }
 
-/* An earlier definition may have no slot left: then the job ends with what is open. */
+/* A restored definition may have no slot left: the job finishes when its open runs have ended. */
 static bool change_finish_idle(struct store *s, struct op_job_change *c, struct err *e)
 {
 	AUTO_DONE(map) finished = {};
@@ -384,7 +385,7 @@ static bool change_rows(struct store *s, struct op_job_change *c, const struct j
 	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
 		return false;
 	change_count(s, c, b);
-	if (c->reschedule && !c->to.next_slot && !c->follows && live(c->state) && !change_finish_idle(s, c, e))
+	if (c->reschedule && !c->to.next_slot && !c->follows && job_row_is_live(c->state) && !change_finish_idle(s, c, e))
 		return false;
 	event_add(s, &(struct event_new){.at = c->to.now, .by = by, .object = c->to.name, .job = c->id, .owner = b->uid,
 		.what = c->origin ? EVENT_JOB_UNDO : EVENT_JOB_CHANGE, .detail = c->what});
@@ -400,7 +401,7 @@ bool job_change(struct store *s, struct op_job_change *c, const struct actor *by
 	return why->kind || change_rows(s, c, &b, by, e);
 }
 
-/* On a connection that reads nothing is locked; that is not needed here either. */
+/* Reads without locks: the connection is read-only, and nothing is changed. */
 bool job_change_dry_run(struct store *s, struct op_job_change *c, struct err *e)
 {
 	__attribute__((cleanup(job_before_done))) struct job_before b = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which jobs may come in: keys that are known, names that are taken, limits of owners, queues that nobody made. */
+/* Checks idempotency keys, names, owner limits and queues of new jobs. */
 #include "store/ops/job/job_checks.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -55,7 +55,7 @@ bool job_check_first_run(struct store *s, struct job_new *j, struct err *e)
 	return !q.failed;
 }
 
-/* A live job has the name, and the submission says what then. */
+/* Applies if_exists: a live job has the name. False: the submission is refused. */
 static bool name_taken_apply(struct adding *a, int64_t id, int64_t asked)
 {
 	struct job_new *j = a->j;
@@ -95,12 +95,12 @@ bool job_check_name(struct store *s, struct adding *a, struct err *e)
 
 bool job_check_refuse_key(struct adding *a, int64_t id)
 {
-	err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which is another one; "
+	err_set(&a->err, ERR_CONFLICT, "the key '%s' belongs to job %lld, which has another definition; "
 		"see 'jobctl show %lld'", a->j->key, (long long)id, (long long)id);
 	return conflict_set(a, "key");
 }
 
-/* Refuses those beyond their owner's limit, counting the ones before them in this chunk. */
+/* Refuses jobs beyond their owner's limit, counting the accepted ones before them in this chunk. */
 static bool check_limits(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	int64_t uid = -1, live = 0;
@@ -110,7 +110,7 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 
 		if (!j->limit)
 			continue;
-		if (j->uid != uid) { /* usually one owner after the other */
+		if (j->uid != uid) { /* jobs of one owner are usually adjacent */
 			uid = j->uid;
 			if (!owner_live_jobs(s, j->uid, &live, e))
 				return false;
@@ -127,7 +127,10 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 	return true;
 }
 
-/* Refuses those beyond the bytes that their owner may have, counting the ones before them in this chunk. */
+/*
+ * Refuses jobs beyond their owner's byte limit, counting the accepted ones before them in this
+ * chunk.
+ */
 static bool new_jobs_check_bytes(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	int64_t uid = -1, used = 0;
@@ -153,7 +156,10 @@ static bool new_jobs_check_bytes(struct store *s, struct adding *a, size_t n, st
 	return true;
 }
 
-/* A submission that was taken once is not refused the second time: its queue may be gone since, its time over. */
+/*
+ * Whether the key is known. A repeated submission is not refused, even if its queue was removed or
+ * its time has passed since.
+ */
 static bool key_is_known(struct store *s, struct adding *a, bool *ret, struct err *e)
 {
 	bool expired = false;
@@ -180,7 +186,10 @@ static bool check_late(struct store *s, struct adding *a, size_t n, struct err *
 	return true;
 }
 
-/* Refuses those whose queue nobody made. Jobs that come together are mostly for one queue. */
+/*
+ * Refuses jobs whose queue does not exist. Adjacent jobs usually have the same queue, which is
+ * checked once.
+ */
 static bool check_queues(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	const char *known = NULL;
@@ -211,7 +220,7 @@ static void deny_name(struct adding *a, int64_t job, const struct pause_order *p
 	snprintf(a->err.field, sizeof(a->err.field), "name");
 }
 
-/* A submission whose key is known adds nothing, so there is nothing to deny. */
+/* A submission whose key is known adds nothing, so it is not denied. */
 static bool spare_known_keys(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	bool known;
@@ -227,7 +236,9 @@ static bool spare_known_keys(struct store *s, struct adding *a, size_t n, struct
 	return true;
 }
 
-/* An owner who cancels a paused job and adds it again does not lift the pause of an administrator. */
+/*
+ * An owner cannot escape the pause of an administrator by cancelling the job and adding it again.
+ */
 static bool check_paused_names(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	AUTO_SET names = {};
@@ -282,7 +293,7 @@ bool job_check_known(struct store *s, struct adding *a, struct err *e)
 	return true;
 }
 
-/* ---- on trial ---- */
+/* ---- dry run ---- */
 
 static bool dry_run_one(struct store *s, struct adding *a, struct err *e)
 {

@@ -9,7 +9,10 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-/* Of these jobs, those that have no slot left; on PostgreSQL their rows are held, so that two last ends meet. */
+/*
+ * Selects the jobs without a slot. On PostgreSQL their rows are locked: if two nodes record the
+ * last two ends at the same time, the second one sees that no run is open.
+ */
 static bool jobs_idle(struct store *s, const char *ids, struct set *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOBS_IDLE, e);
@@ -20,7 +23,7 @@ static bool jobs_idle(struct store *s, const char *ids, struct set *ret, struct 
 	return !q.failed;
 }
 
-/* Those that wait for the end of their run. */
+/* Makes the planner look at jobs whose next slot counts from the end of a run. */
 static bool due_resume(struct store *s, const char *ids, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_RESUME, e);

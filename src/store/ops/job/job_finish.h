@@ -9,8 +9,8 @@ struct map;
 struct store;
 
 /*
- * For jobs (a JSON array of ids) whose runs or slots have ended: frees the permits of ended runs, makes the planner look
- * at jobs that waited for the end of a run, and finishes jobs without a slot and without an open run. 'ret' gets the ids of
- * finished jobs; NULL: they are not needed.
+ * For jobs (a JSON array of ids) whose runs or slots have ended: frees the permits of ended runs,
+ * makes the planner look at jobs that waited for the end of a run, and finishes jobs without a slot
+ * and without an open run. 'ret' gets the ids of finished jobs; NULL: they are not needed.
  */
 bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);

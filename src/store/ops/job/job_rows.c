@@ -57,7 +57,7 @@ void job_row_words(const struct job_row *j, struct buf *out)
 		buf_printf(out, " '%s'", j->name);
 }
 
-static bool is_live(enum job_state s)
+bool job_row_is_live(enum job_state s)
 {
 	return s < JOB_FINISHED;
 }
@@ -73,8 +73,8 @@ bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, co
 	if (!query_finish(&q))
 		return false;
 	counter_move(s, COUNT_JOBS, j->state, to, j->queue);
-	if (is_live(j->state) != is_live(to))
-		counter_change(s, COUNT_OWNER, j->uid, "", is_live(to) ? 1 : -1);
+	if (job_row_is_live(j->state) != job_row_is_live(to))
+		counter_change(s, COUNT_OWNER, j->uid, "", job_row_is_live(to) ? 1 : -1);
 	j->state = to;
 	return true;
 }
@@ -178,7 +178,7 @@ static bool jobs_suspend_from(struct store *s, struct set *set, enum job_state w
 	return !q.failed;
 }
 
-/* A paused job has slots, too; without one it must not look as if it could be resumed just so. */
+/* Paused jobs are suspended too: without a slot they could not simply be resumed. */
 bool job_rows_suspend(struct store *s, struct set *set, usec_t now, struct err *e)
 {
 	return set->n == 0 || (jobs_suspend_from(s, set, JOB_ACTIVE, now, e) && jobs_suspend_from(s, set, JOB_PAUSED, now, e));

@@ -24,6 +24,7 @@ void job_row_done(struct job_row *j);
 bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e); /* id 0: no such job */
 void job_row_words(const struct job_row *j, struct buf *out); /* 12 'backup' */
 
+bool job_row_is_live(enum job_state s); /* active, paused or suspended */
 /* Refuses to revive a job whose queue was removed: op->ok is false. False: the database failed. */
 bool job_row_check_queue(struct store *s, struct op *op, const struct job_row *j, struct err *e);
 /* *ret: the live job of the same owner that has its name; 0: none. */
@@ -31,7 +32,10 @@ bool job_row_name_taken(struct store *s, const struct job_row *j, int64_t *ret, 
 /* Changes the state and the counters. */
 bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, const char *reason, usec_t now,
 	struct err *e);
-/* Deletes planned runs that are not due, and makes their first slot the next one to plan. The row must be locked. */
+/*
+ * Deletes planned runs that are not due, and makes their first slot the next one to plan. The row
+ * must be locked.
+ */
 bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e);
 bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e); /* sets its next slot */
 /* Suspends active and paused jobs; 'set' has {job, reason}. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs come into the store: one by one in a group, or many together. Which may is in store_jobs_check.c. */
+/* Inserts jobs, singly in groups or in bulk. */
 #include "store/ops/job/jobs.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -61,7 +61,9 @@ static void job_row_describe(struct set *set, const struct job_new *j)
 	set_text(set, "spec", j->spec);
 }
 
-/* Tries to insert all that are neither refused nor known; marks those that are in now. */
+/*
+ * Inserts the jobs that are neither refused nor known; sets 'inserted' of those without a conflict.
+ */
 static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	AUTO_DONE(map) by_id = {};
@@ -91,7 +93,7 @@ static bool drop_key(struct store *s, int64_t id, struct err *e)
 	return query_finish(&q);
 }
 
-/* The row met something that is gone again. */
+/* Explains a conflict by name. The job that caused it may be gone again: ERR_BUSY. */
 static bool explain_name(struct store *s, struct adding *a, struct err *e)
 {
 	if (!job_check_name(s, a, e))
@@ -101,11 +103,14 @@ static bool explain_name(struct store *s, struct adding *a, struct err *e)
 	if (!a->err.kind && a->j->name)
 		err_set(&a->err, ERR_BUSY, "the name '%s' was taken a moment ago; try again", a->j->name);
 	else if (!a->err.kind)
-		err_set(&a->err, ERR_BUSY, "the job met another one on its way in; try again");
+		err_set(&a->err, ERR_BUSY, "the job conflicts with another one that was added at the same time; try again");
 	return true;
 }
 
-/* Why a row did not go in: its key is known, or its name is taken. An expired key is freed; then it is tried again. */
+/*
+ * Explains why a row was not inserted: its key is known, or its name is taken. An expired key is
+ * released and the row inserted again.
+ */
 static bool conflict_explain(struct store *s, struct adding *a, struct err *e)
 {
 	bool expired = false;
@@ -166,7 +171,7 @@ bool job_tags_insert(struct store *s, const struct job_new *j, struct err *e)
 	return set_execute(s, Q_TAGS_INSERT, &tags, e);
 }
 
-/* Those whose name is taken give that job their definition, once all that is new is complete. */
+/* Gives existing jobs the new definition (EXISTS_REPLACE), after the new jobs are complete. */
 static bool replaced_jobs_change(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -181,7 +186,7 @@ static bool replaced_jobs_change(struct store *s, struct adding *a, size_t n, st
 	return true;
 }
 
-/* The pause of a job that an administrator adds for another user is the administrator's. */
+/* A job that an administrator adds as paused for another user is paused by the administrator. */
 static void describe_pause(struct set *set, const struct job_new *j, const struct actor *by)
 {
 	bool imposed = j->by_admin && by && by->uid >= 0 && by->who[0] && by->uid != (int64_t)owner_uid(j->uid);
@@ -254,9 +259,10 @@ static bool job_ids_assign(struct store *s, struct adding *a, size_t n, struct e
 	return true;
 }
 
-/* ---- crowds ---- */
-
-/* Jobs that come together often have the same slot. What is looked at is bounded, so that a batch is not slowed down. */
+/*
+ * Counts the other jobs at the next slot of each new job. Jobs of a batch often share a slot; the
+ * number of different slots is bounded, so that a large batch is not slowed down.
+ */
 static bool densities_count(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	struct {
@@ -284,8 +290,6 @@ static bool densities_count(struct store *s, struct adding *a, size_t n, struct 
 	return true;
 }
 
-/* ---- together ---- */
-
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	if (!job_check_all(s, a, n, e) || !job_ids_assign(s, a, n, e) || !insert_rows(s, a, n, e))
@@ -297,7 +301,10 @@ static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e
 	return densities_count(s, a, n, e) && insert_rest(s, a, n, e) && replaced_jobs_change(s, a, n, e);
 }
 
-/* Chunks keep a statement's parameter small; 'stop' ends after the first chunk with a refusal. */
+/*
+ * Adds the jobs in chunks, which keeps the parameter of a statement small. 'stop': end after the
+ * first chunk with a refusal.
+ */
 static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, struct err *e)
 {
 	for (size_t from = 0, to; from < n; from = to) {

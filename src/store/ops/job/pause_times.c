@@ -13,8 +13,8 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-#define PAUSE_ENDED "its time is over"
-#define STEP 500 /* paused jobs whose time is over, in one transaction; the rest follows at once */
+#define PAUSE_ENDED "its time has ended"
+#define STEP 500 /* jobs per transaction; the next transaction follows at once */
 
 static bool keep_over(struct store *s, usec_t now, struct err *e)
 {
@@ -61,7 +61,9 @@ static bool end_scopes(struct store *s, struct op_pauses_end *o, struct err *e)
 	return true;
 }
 
-/* Rows of an array, held in order, before what is known of them is looked at. */
+/*
+ * Collects the ids of a result. The jobs are locked in ascending order before their rows are read.
+ */
 static bool ids_read(struct query *q, struct set *ret)
 {
 	while (query_row(q))
@@ -159,7 +161,10 @@ static bool pause_due(struct store *s, const char *ids, struct op_pauses_end *o,
 	return !q.failed;
 }
 
-/* The claim decides by the slot and needs no state for that; the state is for lists and for those who look at the job. */
+/*
+ * Sets the state of jobs whose pause begins. Claims use the times of the pause; the state is for
+ * lists and for 'jobctl show'.
+ */
 static bool begin_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
 {
 	AUTO_SET due = {};

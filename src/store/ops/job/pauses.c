@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs are paused: one by its owner or by an exit code, many by a scope. */
+/* Pauses single jobs, and all jobs of a scope. */
 #include "store/ops/job/pauses.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -27,7 +27,7 @@ bool pause_keep_jobs(struct store *s, const char *ids, usec_t now, struct err *e
 	return query_finish(&q);
 }
 
-/* The pause that a new one replaces, if there is one. */
+/* Keeps the pause that a new one replaces. */
 static bool job_pause_keep(struct store *s, int64_t job, usec_t now, struct err *e)
 {
 	AUTO_SET set = {};
@@ -71,7 +71,7 @@ bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err
 		return true;
 	if (!pause_row_of_job(s, &j, &next, e))
 		return false;
-	if (next.later && pause_is_imposed(&next, j.uid)) { /* the owner must not get rid of that pause by an exit code */
+	if (next.later && pause_is_imposed(&next, j.uid)) { /* an exit code must not replace the administrator's pause by one that the owner can end */
 		pause.by_uid = next.by_uid;
 		pause.by_name = next.by_name;
 	}
@@ -249,7 +249,7 @@ static bool pause_scope(struct store *s, struct op *op, struct err *e)
 	if (o->limit && !count_pauses(s, o->pause.uid, &there, e))
 		return false;
 	if (o->limit && there >= o->limit)
-		return op_refuse(op, ERR_LIMIT, "there are %" PRId64 " pauses for these jobs, more are not taken; end some with "
+		return op_refuse(op, ERR_LIMIT, "there are %" PRId64 " pauses for these jobs, more are not allowed; end some with "
 			"'jobctl resume'", there);
 	pause_event(s, &op->act.by, o->pause.scope == PAUSE_FREEZE ? EVENT_FREEZE : EVENT_PAUSE, &o->pause, o->pause.at,
 		o->pause.reason);

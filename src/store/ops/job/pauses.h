@@ -27,19 +27,29 @@ struct job_pause {
 };
 /* Pauses an active job. *ret: whether it was active; other jobs are not changed. */
 bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err *e);
-/* Reads the pause of a job that is paused, or will be ('later'). Without a row it has only the reason of the job. */
+/*
+ * Reads the pause of a job that is paused, or will be ('later'). Without a row it has only the
+ * reason of the job.
+ */
 bool pause_row_of_job(struct store *s, const struct job_row *j, struct pause_order *ret, struct err *e);
 /*
- * Finds the pause of this job that an administrator set and that has not ended. 'uid' is the scope of an operation: an
- * administrator (below 0) may end it, so *ret_found is false. The row outlives a cancellation by the owner.
+ * Finds the pause of this job that an administrator set and that has not ended. 'uid' is the scope
+ * of an operation: an administrator (below 0) may end it, so *ret_found is false. The row outlives
+ * a cancellation by the owner.
  */
 bool pause_imposed_on_job(struct store *s, int64_t uid, const struct job_row *j, usec_t now, struct pause_order *ret,
 	bool *ret_found, struct err *e);
-/* Sets "job 12 is paused by root since ...: reason; only an administrator can end that"; returns false. */
+/*
+ * Sets "job 12 is paused by root since ...: reason; only an administrator can end that"; returns
+ * false.
+ */
 bool pause_deny(struct err *e, const char *subject, const struct pause_order *p);
 /* The same for an operation; returns true. */
 bool pause_deny_op(struct op *op, const struct job_row *j, const struct pause_order *p);
-/* Refuses an ordinary user ('uid' 0 or more) who would change or end a pause that an administrator set. */
+/*
+ * Refuses an ordinary user ('uid' 0 or more) who would change or end a pause that an administrator
+ * set.
+ */
 bool pause_check_scope(struct store *s, struct op *op, int64_t uid, const struct pause_order *wanted, struct err *e);
 /* Adds the audit event of a pause that began or ended; 'by' NULL: at its time. */
 void pause_event(struct store *s, const struct actor *by, enum event_what what, const struct pause_order *p, usec_t now,

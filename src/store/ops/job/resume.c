@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pauses end by an order or at their end, which releases held runs. A pause may begin again at a given time. */
+/* Ends pauses on request and releases the held runs. A pause can begin again at a given time. */
 #include "store/ops/job/resume.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
@@ -41,7 +41,7 @@ bool resume_release_jobs(struct store *s, const char *ids, size_t *ret, struct e
 	return count_rows(&q, ret);
 }
 
-/* Those that something else still covers are held again when their turn comes. */
+/* Runs that another pause covers are held again when they are claimed. */
 bool resume_release_scope(struct store *s, enum pause_scope scope, const char *key, int64_t uid, size_t *ret,
 	struct err *e)
 {
@@ -73,7 +73,10 @@ static bool refuse_suspended(struct op *op, const struct job_row *j, const char 
 		"' prints the command that adds it again", words.data, job_state_name(j->state), why, j->id);
 }
 
-/* The slots since its last one are found again by the planner, and become what the job's catch-up says. */
+/*
+ * Makes the planner look for slots after the last run of a suspended job; the catch-up policy
+ * applies to them.
+ */
 static bool restore_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);
@@ -89,7 +92,7 @@ static bool restore_due(struct store *s, struct op *op, struct job_row *j, struc
 		planned.suspend = "its row in the store is damaged";
 	else if (r->fn)
 		r->fn(&due, r->now, r->now, &planned, r->fn_arg);
-	free(planned.runs); /* what it has now is asked for by the planner */
+	free(planned.runs); /* only planned.suspend is used here; the planner computes the runs again */
 	if (planned.suspend)
 		return refuse_suspended(op, j, planned.suspend);
 	return job_row_put_due(s, j->id, due.slot, e);
@@ -97,7 +100,7 @@ static bool restore_due(struct store *s, struct op *op, struct job_row *j, struc
 
 /* ---- a cancelled job ---- */
 
-/* A live job of the same owner may have the name by now, and the owner may have as many jobs as allowed. */
+/* Refuses if a live job of the owner has the name, or the owner has reached the limit. */
 static bool check_revival(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);
@@ -117,13 +120,14 @@ static bool check_revival(struct store *s, struct op *op, const struct job_row *
 }
 
 /*
- * The schedule goes on with its first slot after now: slots that passed while the job was cancelled are not caught up.
- * A schedule that has no slot left leaves no row in 'due', and the job becomes finished.
+ * Continues the schedule with its first slot after now. Slots that passed while the job was
+ * cancelled are not caught up. A schedule that has no slot left leaves no row in 'due', and the job
+ * becomes finished.
  */
 static bool revive_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);
-	/* The schedule 'now' seems to have a slot up to the first full second after the job was added. */
+	/* the schedule 'now' has its slot in the first second after the job was added */
 	usec_t from = r->now < j->created_at + USEC_SEC ? j->created_at + USEC_SEC : r->now;
 	struct planned planned = {.steps = 1};
 	const struct due_job due = {.job = j->id, .revision = j->revision, .name = j->name, .spec = j->spec,
@@ -165,7 +169,7 @@ static char *resume_detail(const struct op_resume *r)
 	return xprintf("until %s%s%s", rfc3339_format(r->until, until), r->reason ? ": " : "", r->reason ? r->reason : "");
 }
 
-/* 'pause': the one that ends, or that was to begin later. */
+/* 'pause' is the pause that ends, or that was to begin later. */
 static bool resume_held(struct store *s, struct op *op, struct job_row *j, const struct pause_order *pause, struct err *e)
 {
 	struct op_resume *r = resume_op(op);
@@ -187,7 +191,7 @@ static bool resume_held(struct store *s, struct op *op, struct job_row *j, const
 	       resume_release_jobs(s, set_json(&job), &r->released, e) && job_finish_idle(s, set_json(&job), r->now, NULL, e);
 }
 
-/* Without a pause there is no pause that could begin again. */
+/* A job that is not paused cannot be resumed until a time. */
 static bool refuse_until(struct op *op, const struct job_row *j)
 {
 	AUTO_DONE(buf) words = {};
@@ -247,7 +251,9 @@ static bool drop_pause(struct store *s, const struct op_resume *r, bool *ret, st
 	return !q.failed;
 }
 
-/* The pause of this scope begins again at 'until', with its old reason unless a new one is given. */
+/*
+ * The pause of this scope begins again at 'until', with its old reason unless a new one is given.
+ */
 static bool scope_again(struct store *s, struct op *op, bool *ret, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates: made, replaced, removed and read. */
+/* Creates, replaces and removes templates. */
 #include "store/ops/job/templates.h"
 #include "base/err.h"
 #include "base/text.h"

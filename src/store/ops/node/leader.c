@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the leader does for all: it gives up dead nodes and spreads the segments over those alive. */
+/* The leader's work: reaps dead nodes and assigns the segments to live ones. */
 #include "store/ops/node/leader.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -15,7 +15,7 @@
 #include "store/store_private.h"
 #include <string.h>
 
-/* A node as the leader sees it. */
+/* A live or dead node. */
 struct member {
 	char *id, *name; /* owned */
 	bool draining;
@@ -42,7 +42,7 @@ static struct member *members_add(struct members *m)
 	return &m->v[m->n++];
 }
 
-/* Whether it is still the leader under this term; it stays so until the commit. */
+/* Checks that this engine leads under this term, and locks the leader lease until the commit. */
 static bool leader_lease_hold(struct store *s, const struct op_lead *l, bool *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_HOLD, e);
@@ -53,7 +53,7 @@ static bool leader_lease_hold(struct store *s, const struct op_lead *l, bool *re
 	return !q.failed;
 }
 
-/* ---- the dead ---- */
+/* ---- dead nodes ---- */
 
 static bool read_dead(struct store *s, const struct op_lead *l, struct members *ret, struct err *e)
 {
@@ -79,7 +79,10 @@ static bool node_mark_lost(struct store *s, const char *id, usec_t now, struct e
 	return query_finish(&q);
 }
 
-/* Its active runs are counted as ours from now on. */
+/*
+ * Subtracts active runs from the counters of the dead node; active_run_count() adds them to this
+ * node's.
+ */
 static bool move_count(struct store *s, const char *from, const struct set *counts, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -101,7 +104,7 @@ static void describe_count(struct set *set, int64_t uid, const char *queue)
 	set_int(set, "n", -1);
 }
 
-/* Rows are id, uid, queue; each is counted as this node's from now on. */
+/* Reads id, uid and queue of a run, and counts the run as active on this node. */
 static void active_run_count(struct store *s, struct query *q, struct set *ids, int64_t *ret_uid, char **ret_queue)
 {
 	set_id(ids, query_get_int(q));
@@ -135,7 +138,7 @@ static bool dead_node_runs_take(struct store *s, struct op_lead *l, const struct
 	return !q.failed && claim_take_over(s, l->node, &ids, &l->lost, e);
 }
 
-/* Runs of nodes that left, and that nobody holds any more. */
+/* Takes the runs of nodes that left and did not come back in time. */
 static bool left_runs_take(struct store *s, struct op_lead *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_AWAY, e);
@@ -171,7 +174,7 @@ static bool nodes_reap(struct store *s, struct op_lead *l, struct err *e)
 	return left_runs_take(s, l, e);
 }
 
-/* ---- the segments ---- */
+/* ---- segments ---- */
 
 static bool read_live(struct store *s, struct members *ret, struct err *e)
 {
@@ -210,7 +213,7 @@ static bool read_holders(struct store *s, const struct member *const *v, size_t 
 	return !q.failed;
 }
 
-/* Nodes that are drained plan nothing, unless there is nobody else. */
+/* Drained nodes plan only if all live nodes are drained. */
 static size_t planners_choose(const struct members *live, const struct member **ret)
 {
 	size_t n = 0;
@@ -249,7 +252,7 @@ static bool spread(struct store *s, struct op_lead *l, const struct members *liv
 
 /* ---- the operation ---- */
 
-/* Those who follow see by it that somebody works; alone nobody watches, and nothing is written. */
+/* Other nodes check this time to see that the leader works. A single node does not write it. */
 bool leader_worked(struct store *s, usec_t at, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_LEADER_WORKED, e);
@@ -258,7 +261,7 @@ bool leader_worked(struct store *s, usec_t at, struct err *e)
 	return query_finish(&q);
 }
 
-static bool lead(struct store *s, struct op *op, struct err *e)
+static bool leader_work(struct store *s, struct op *op, struct err *e)
 {
 	struct op_lead *l = leader_op(op);
 	AUTO_DONE(members) live = {};
@@ -267,7 +270,7 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 	if (!leader_lease_hold(s, l, &leads, e))
 		return false;
 	if (!leads)
-		return op_refuse(op, ERR_FENCED, "term %lld is over: somebody else leads", (long long)l->term);
+		return op_refuse(op, ERR_FENCED, "term %lld has ended: another node leads", (long long)l->term);
 	if ((!l->spares && !nodes_reap(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
 		return false;
 	if (!output_relays_prune(s, e))
@@ -283,7 +286,7 @@ static bool lead(struct store *s, struct op *op, struct err *e)
 bool leader_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!lead(s, ops[i], e))
+		if (!leader_work(s, ops[i], e))
 			return false;
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a node among others: its lease, the office of leader, orders to it, and what concerns it. */
+/* Renews node and leader leases and detects fencing. */
 #include "store/ops/node/leases.h"
 #include "base/err.h"
 #include "base/failpoint.h"
@@ -13,11 +13,10 @@ static void node_name_copy(char to[NODE_NAME_SHOWN], const char *name)
 	snprintf(to, NODE_NAME_SHOWN, "%s", name ? name : "");
 }
 
-/* ---- lease ---- */
-
 /*
- * What renews a lease, each statement deciding by itself what it does: a server may be far away, and they are sent to it
- * together. The office is kept, taken where it is free, given up by who is to lead no longer.
+ * The statements of a renewal. Each decides by itself what it does, so that all of them are sent in
+ * one round trip. The leader lease is renewed, taken if it is free, or given up if this node is to
+ * resign.
  */
 struct renewal {
 	struct query node, keep, take, began, yield, facts;
@@ -85,7 +84,7 @@ static bool lease_facts_read(struct store *s, struct op_lease *l, struct query *
 		l->worked = query_get_int(q);
 		s->others = l->others = query_get_int(q);
 		l->segments = (uint64_t)query_get_int(q);
-		l->first_slot = query_get_int(q); /* whoever plans it: one that is long past says that nobody does */
+		l->first_slot = query_get_int(q); /* of all segments; a slot long ago means that its segment is not planned */
 		node_name_copy(l->planner, query_get_text(q));
 	}
 	if (l->leader_remains <= 0) {
@@ -96,7 +95,10 @@ static bool lease_facts_read(struct store *s, struct op_lease *l, struct query *
 	return !q->failed;
 }
 
-/* The event of it, which is written in turn, is left to the engine. */
+/*
+ * Reads whether this node leads. The engine adds the audit event in another batch: events are
+ * serialised, and a renewal must not wait.
+ */
 static bool leader_result_read(struct renewal *r, struct store *s, struct op_lease *l, bool takes, bool *ret_yields)
 {
 	l->leads = query_row(&r->keep);
@@ -112,7 +114,7 @@ static bool leader_result_read(struct renewal *r, struct store *s, struct op_lea
 	return !r->yield.failed;
 }
 
-/* Given up by the leader, or displaced by a newer engine of this name. */
+/* Explains why the lease was not renewed: the node was reaped, or a newer engine has its name. */
 static bool explain_fenced(struct store *s, struct op *op, struct err *e)
 {
 	struct op_lease *l = lease_op(op);
@@ -122,12 +124,15 @@ static bool explain_fenced(struct store *s, struct op *op, struct err *e)
 	l->displaced = query_row(&q);
 	if (q.failed)
 		return false;
-	return l->displaced ? op_refuse(op, ERR_FENCED, "a newer engine has taken the place of node '%s'; if two are meant, give one "
+	return l->displaced ? op_refuse(op, ERR_FENCED, "a newer engine uses the name of node '%s'; if two nodes are intended, give one "
 			"of them another node-name", l->name)
 			    : op_refuse(op, ERR_FENCED, "node '%s' was given up: its run lease was over", l->name);
 }
 
-/* Once with what is known of the office. *ret_free: it is free, and this one would have it. */
+/*
+ * Renews once. 'takes': also try to take the leader lease. *ret_free: the leader lease is free and
+ * this node may take it.
+ */
 static bool lease_renew_once(struct store *s, struct op *op, bool at_once, bool takes, bool *ret_free, struct err *e)
 {
 	struct op_lease *l = lease_op(op);
@@ -150,7 +155,10 @@ static bool lease_renew_once(struct store *s, struct op *op, bool at_once, bool 
 	return true;
 }
 
-/* Nobody looks for a free office each time: who finds it so comes back for it. */
+/*
+ * The attempt to take the leader lease is not part of every renewal: a node that finds it free
+ * renews again.
+ */
 static bool lease_renew(struct store *s, struct op *op, bool at_once, struct err *e)
 {
 	const struct op_lease *l = lease_op(op);
@@ -158,7 +166,7 @@ static bool lease_renew(struct store *s, struct op *op, bool at_once, struct err
 
 	if (!lease_renew_once(s, op, at_once, takes, &free, e) || (free && !takes && !lease_renew_once(s, op, at_once, true, &free, e)))
 		return false;
-	if (op->ok && s->db->ops->set_checkpoints) /* F-11: two who did it at a time would lose pages */
+	if (op->ok && s->db->ops->set_checkpoints) /* only the leader checkpoints: two checkpointers at a time would lose pages */
 		s->db->ops->set_checkpoints(s->db, l->leads);
 	return true;
 }

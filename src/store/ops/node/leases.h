@@ -37,5 +37,8 @@ struct op_lease {
 };
 OP_DEFINE(lease, lease, OP_LEASE, OP_LEASE)
 
-/* Renews leases without a transaction around them: each renewal is one round trip (db_ops.transact). */
+/*
+ * Renews leases without a transaction around them: each renewal is one round trip
+ * (db_ops.transact).
+ */
 bool lease_renew_outside_tx(struct store *s, struct op *const *ops, size_t n, struct err *e);

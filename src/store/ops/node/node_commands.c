@@ -9,7 +9,7 @@
 #include "store/read/list_nodes.h"
 #include "store/store_private.h"
 
-/* One that is away may be drained, too: it is when it comes back. */
+/* A node that is not open can be drained too: the command applies when it comes back. */
 static bool node_known(struct store *s, const char *name, bool *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODE_EVER, e);
@@ -53,7 +53,7 @@ static bool leader_name(struct store *s, char **ret, int64_t *ret_term, struct e
 	return !q.failed;
 }
 
-/* How many other nodes start runs, and how many of them could lead. */
+/* Counts the other nodes that start runs, and those of them that may lead. */
 static bool able_nodes_count(struct store *s, const char *but, int64_t *ret_starting, int64_t *ret_leading, struct err *e)
 {
 	AUTO_DONE(node_list) l = {};
@@ -81,7 +81,7 @@ static bool node_command_run(struct store *s, struct op *op, struct err *e)
 		return false;
 	name = o->name ? o->name : leader;
 	if (!name)
-		return op_refuse(op, ERR_CONFLICT, "nobody leads at the moment; see 'jobctl nodes'");
+		return op_refuse(op, ERR_CONFLICT, "there is no leader at the moment; see 'jobctl nodes'");
 	if (!node_known(s, name, &known, e) || !node_command_read(s, name, &draining, &resign, e) ||
 	    !able_nodes_count(s, name, &o->others, &successors, e))
 		return false;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines come and go; a new one takes over what earlier ones of its name left behind. */
+/*
+ * Registers and closes nodes; a new engine takes over the runs of earlier engines of its node name.
+ */
 #include "store/ops/node/nodes.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -14,7 +16,7 @@
 #include "store/store_private.h"
 #include <string.h>
 
-#define LEASE_FOREVER (100 * 366 * USEC_DAY) /* a lease that nobody renews */
+#define LEASE_FOREVER (100 * 366 * USEC_DAY) /* the lease of a node that does not renew it */
 
 static bool insert_node(struct store *s, const struct op_node_open *o, struct err *e)
 {
@@ -34,7 +36,10 @@ static bool insert_node(struct store *s, const struct op_node_open *o, struct er
 	return query_finish(&q);
 }
 
-/* A claim of theirs that is under way is seen afterwards, among what they held. */
+/*
+ * Locks the rows of earlier engines of this name. A claim of theirs that is in progress is
+ * committed first, so its runs are seen below.
+ */
 static bool await_others(struct store *s, const char *name, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_NODES_NAMED, e);
@@ -43,7 +48,10 @@ static bool await_others(struct store *s, const char *name, struct err *e)
 	return query_finish(&q);
 }
 
-/* Two machines with one node name would take each other's runs. A machine that was booted again is not taken for another. */
+/*
+ * Finds a live node of this name on another machine: the two would take each other's runs. A
+ * machine that was rebooted is not regarded as another one.
+ */
 static bool lives_elsewhere(struct store *s, const struct op_node_open *o, char **ret_host, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -70,8 +78,9 @@ static bool strv_contains(const struct strv *v, const char *s)
 }
 
 /*
- * A daemon that does not take the lock of the file (an older version, or one that reached the file in a way that evades the lock)
- * is known by its row: its lease runs, its spawner is neither ours nor one of a daemon that has ended, and the file is in use.
+ * Finds a daemon of this name that does not use the file lock (an older version, or one that
+ * reached the file by a path that evades it): the file is in use, its lease has not ended, and its
+ * spawner is neither ours nor that of a daemon that has ended.
  */
 static bool has_rival(struct store *s, const struct op_node_open *o, bool *ret, struct err *e)
 {
@@ -111,7 +120,10 @@ static bool older_engines_close(struct store *s, const struct op_node_open *o, s
 	return query_finish(&q);
 }
 
-/* It need not wait for their leases to end: they are closed, and can do nothing any more. */
+/*
+ * Takes over segments, and frees the leader lease, of earlier engines of this name. They are
+ * closed, so their leases need not end first.
+ */
 static bool segments_inherit(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_QUERY segments = query_start(s->db, Q_SEGMENTS_INHERIT, e);
@@ -149,7 +161,7 @@ static bool put_meta(struct store *s, const char *key, const char *value, struct
 	return query_finish(&q);
 }
 
-/* Leases in a file count from the boot of its host: those of an earlier boot mean nothing. */
+/* Leases in a SQLite file use the time since boot: those of an earlier boot are void. */
 static bool void_leases(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_TEXT was = NULL;
@@ -171,7 +183,9 @@ static bool read_last_seen(struct store *s, usec_t *ret, struct err *e)
 	return !q.failed;
 }
 
-/* What they held, by whether our spawner is the one that has the processes. */
+/*
+ * Reads the active runs of earlier engines, separated by whether our spawner has their processes.
+ */
 static bool inherited_runs_read(struct store *s, const struct op_node_open *o, struct set *same, struct set *other,
 	struct err *e)
 {
@@ -307,7 +321,7 @@ static bool read_to_end(struct store *s, const char *node, struct run_changes *r
 	return !q.failed;
 }
 
-/* The rest is what the batch does after every operation: it looks when the next slot and the next run are due. */
+/* The batch reads the times of the next slot and the next run by itself. */
 bool node_poll_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -19,7 +19,10 @@ struct op_node_open {
 	usec_t uptime;                     /* since that boot */
 	bool in_use;                       /* another process has the file open: rows of this name may be a live daemon's */
 	const struct strv *past_spawners;  /* borrowed: spawners of daemons that have ended; NULL: unknown */
-	/* results: active runs of earlier engines of this node name, now assigned to this engine with the same fence */
+	/*
+	 * results: active runs of earlier engines of this node name, now assigned to this engine
+	 * with the same fence
+	 */
 	struct claim_list same_spawner;    /* the spawner still has them or their results */
 	struct claim_list other_spawner;   /* their spawner is gone: lost */
 	bool rival;                        /* refused: another daemon of this name uses the store */
@@ -50,7 +53,10 @@ struct op_node_poll {
 };
 OP_DEFINE(node_poll, node_poll, OP_NODE_POLL, OP_NODE_POLL)
 
-/* Locks the row of a node until the commit. *ret_spawner NULL: the node is not open, or its lease has ended. */
+/*
+ * Locks the row of a node until the commit. *ret_spawner NULL: the node is not open, or its lease
+ * has ended.
+ */
 bool node_hold(struct store *s, const char *node, char **ret_spawner, bool *ret_draining, struct err *e);
 /* Counts the other live nodes; the store notifies them of changes if there are any. */
 bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e);

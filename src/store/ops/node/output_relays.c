@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output on its way from node to node: small rows with an owner and an end, and few parts at a time. */
+/* Passes run output between nodes through rows in the store, a few parts at a time. */
 #include "store/ops/node/output_relays.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -7,7 +7,7 @@
 #include "store/store_private.h"
 #include "store/tx.h"
 
-/* Only the other end of it is woken. */
+/* Notifies only the node at the other end. */
 static bool relay_notify(struct store *s, const char *node, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -19,7 +19,7 @@ static bool relay_notify(struct store *s, const char *node, struct err *e)
 	return query_finish(&q);
 }
 
-/* ---- asking ---- */
+/* ---- request ---- */
 
 static bool find_holder(struct store *s, struct op_relay *r, struct err *e)
 {
@@ -72,11 +72,11 @@ static bool relay_request(struct store *s, struct op *op, struct err *e)
 	if (!read_load(s, r->holder, &load, e))
 		return false;
 	if (load >= RELAYS_MAX)
-		return op_refuse(op, ERR_BUSY, "node '%s' is asked for the output of %d runs already; try again", r->name, RELAYS_MAX);
+		return op_refuse(op, ERR_BUSY, "node '%s' already serves the output of %d runs; try again", r->name, RELAYS_MAX);
 	return relay_insert(s, r, e) && relay_notify(s, r->holder, e);
 }
 
-/* ---- handing over ---- */
+/* ---- the holder ---- */
 
 static bool put_part(struct store *s, const struct op_relay *r, struct err *e)
 {
@@ -93,7 +93,10 @@ static bool put_part(struct store *s, const struct op_relay *r, struct err *e)
 	return query_finish(&q);
 }
 
-/* Nothing is locked: a part for somebody who leaves at this moment is pruned. */
+/*
+ * Takes no lock: if the reader ends the relay at this moment, the part is deleted by
+ * output_relays_prune().
+ */
 static bool relay_put(struct store *s, struct op *op, struct err *e)
 {
 	struct op_relay *r = output_relay_op(op);
@@ -109,7 +112,7 @@ static bool relay_put(struct store *s, struct op *op, struct err *e)
 	return put_part(s, r, e) && relay_notify(s, reader, e);
 }
 
-/* ---- reading ---- */
+/* ---- the reader ---- */
 
 static bool drop_parts(struct store *s, int64_t id, struct err *e)
 {
@@ -165,7 +168,7 @@ static bool take_part(struct store *s, int64_t id, struct relay_part *ret, struc
 	return !q.failed;
 }
 
-/* Whoever has got the last part wants no more. */
+/* The relay ends with its last part. */
 static bool relay_take(struct store *s, struct op *op, struct err *e)
 {
 	struct op_relay *r = output_relay_op(op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel boot: each job that waits for one gets a run, once per boot and node. */
+/* Adds one run per boot job, boot and node name. */
 #include "store/ops/run/boot_runs.h"
 #include "base/text.h"
 #include "core/job/run.h"
@@ -9,7 +9,7 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-/* False in *ret: this boot was known already. */
+/* Records the boot. *ret false: it was known. */
 static bool note_boot(struct store *s, const struct op_boot *o, bool *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_BOOT_INSERT, e);
@@ -67,7 +67,7 @@ static bool boot_jobs_read(struct store *s, const struct op_boot *o, struct boot
 	return !q.failed;
 }
 
-static bool boot(struct store *s, struct op_boot *o, struct err *e)
+static bool boot_runs_add(struct store *s, struct op_boot *o, struct err *e)
 {
 	AUTO_DONE(boot_jobs) jobs = {};
 	AUTO_SET runs = {};
@@ -93,7 +93,7 @@ static bool boot(struct store *s, struct op_boot *o, struct err *e)
 bool boot_runs_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!boot(s, boot_runs_op(ops[i]), e))
+		if (!boot_runs_add(s, boot_runs_op(ops[i]), e))
 			return false;
 	return true;
 }

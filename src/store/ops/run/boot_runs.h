@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether a job with this spec runs after a boot, and when. Pure; on the store thread inside the transaction. */
+/*
+ * Whether a job with this spec runs after a boot, and when. Pure; on the store thread inside the
+ * transaction.
+ */
 typedef bool boot_fn(int64_t job, const char *spec, usec_t now, usec_t *ret_due, struct start_policy *ret_policy,
 	void *arg);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The runs of a lane, with all that must be known before they are decided. */
+/* Reads the runs of a lane with the facts that the claim decision needs. */
 #include "base/map.h"
 #include "base/text.h"
 #include "core/job/job.h"
@@ -24,7 +24,7 @@ static struct job_now *job_of(struct claim *c, int64_t id)
 	return j;
 }
 
-/* ---- rows ---- */
+/* ---- runs ---- */
 
 /* A freeze takes precedence over a pause. */
 static void note_pause(struct claim_facts *f, enum run_hold what, const struct claim_pause *p)
@@ -75,7 +75,7 @@ static struct candidate *candidate_read(struct claim *c, struct lane *l, struct 
 	if (!r->job->permits_known)
 		r->job->taken = query_get_int(q);
 	else
-		query_get_int(q); /* this claim has changed it */
+		query_get_int(q); /* outdated: this claim has changed it */
 	r->place = query_get_int(q);
 	f->has_permit = r->place > 0;
 	f->overtaken = query_get_int(q) > 0;
@@ -97,7 +97,7 @@ static void add_candidate(struct lane *l, struct candidate *r)
 	l->last_id = r->id;
 }
 
-/* One more than asked for tells when the lane is due next. */
+/* Reads one run more than 'n', which tells when the lane is due next. */
 static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_LANE_RUNS, e);
@@ -131,7 +131,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	return !q.failed;
 }
 
-/* ---- places in use: by whom ---- */
+/* ---- permits in use ---- */
 
 static void add_holder(struct job_now *j, const struct permit_holder *h)
 {
@@ -158,7 +158,10 @@ static bool permits_read(struct claim *c, int query, const char *jobs, struct se
 	return !q.failed;
 }
 
-/* Ends take the run first and then its place, and so do we: on PostgreSQL both are held until the commit. */
+/*
+ * Locks the runs before their permits, in the same order as the end of a run, to avoid deadlocks on
+ * PostgreSQL.
+ */
 static bool hold_holders(struct claim *c, struct set *runs, struct map *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_RUNS_LOCK, e);
@@ -278,8 +281,8 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 
 /* ---- pauses ---- */
 
-/* Which of these jobs, a JSON array, have the tag KEY=VALUE, or KEY with any value. */
-bool claim_read_tagged_jobs(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e)
+/* Reads which jobs of a JSON array have the tag KEY=VALUE, or KEY with any value. */
+static bool tagged_jobs_read(struct store *s, const char *jobs, const char *tag, struct map *ret, struct err *e)
 {
 	const char *equals = strchr(tag, '=');
 	AUTO_TEXT key = xstrndup(tag, equals ? (size_t)(equals - tag) : strlen(tag));
@@ -297,28 +300,35 @@ bool claim_read_tagged_jobs(struct store *s, const char *jobs, const char *tag, 
 	return !q.failed;
 }
 
-/* Whose jobs a pause is about is its uid; an owner's is about nothing else. */
+bool claim_pause_tagged(struct store *s, const struct claim_pause *p, const char *jobs, struct map *ret, struct err *e)
+{
+	const char *tag = text_equal(p->scope, "tag") ? p->key : p->spared;
+
+	return !*tag || tagged_jobs_read(s, jobs, tag, ret, e);
+}
+
+bool claim_pause_covers(const struct claim_pause *p, const struct map *tagged, int64_t job)
+{
+	return (map_get(tagged, job) != NULL) == text_equal(p->scope, "tag");
+}
+
+/* Whether a pause of a scope applies to a lane, by owner and queue. Tags are checked per job. */
 static bool scope_covers(const struct claim_pause *p, const struct lane *l)
 {
 	return (p->uid < 0 || p->uid == l->uid) && (!text_equal(p->scope, "queue") || text_equal(p->key, l->queue));
 }
 
-static bool scope_pause_apply(struct claim *c, const struct claim_pause *p, struct candidate **v, size_t n, const char *jobs,
-	struct err *e)
+static bool scope_pause_apply(struct claim *c, const struct claim_pause *p, struct candidate **v, size_t n,
+	const char *jobs, struct err *e)
 {
-	bool freeze = text_equal(p->scope, "freeze"), tag = text_equal(p->scope, "tag");
-	const char *wanted = tag ? p->key : p->spared;
+	enum run_hold hold = text_equal(p->scope, "freeze") ? HOLD_FROZEN : HOLD_PAUSED;
 	AUTO_DONE(map) tagged = {};
 
-	if (*wanted && !claim_read_tagged_jobs(c->s, jobs, wanted, &tagged, e))
+	if (!claim_pause_tagged(c->s, p, jobs, &tagged, e))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		bool has = map_get(&tagged, v[i]->job->id) != NULL;
-
-		if (tag ? !has : has)
-			continue;
-		note_pause(&v[i]->facts, freeze ? HOLD_FROZEN : HOLD_PAUSED, p);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (claim_pause_covers(p, &tagged, v[i]->job->id))
+			note_pause(&v[i]->facts, hold, p);
 	return true;
 }
 

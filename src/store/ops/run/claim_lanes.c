@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lanes of a claim: which there are, which of them are open, and when to look at the closed ones again. */
+/* Selects queue and owner lanes that have room for runs. */
 #include "base/map.h"
 #include "base/text.h"
 #include "core/decide/claim.h"
@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WEIGHT_DEFAULT 100   /* of a queue that has no limits */
-#define LANE_DEFERRED_MAX 256    /* runs that may be looked at without a start before the lane waits for the next claim */
-#define ZEROES_MAX 256       /* counters of owners who have nothing, before they are tidied away */
+#define WEIGHT_DEFAULT 100    /* of a queue without limits */
+#define LANE_DEFERRED_MAX 256 /* runs without a start after which a lane waits for the next claim */
+#define ZEROES_MAX 256        /* counters that are 0, before they are deleted */
 
 /* ---- shares ---- */
 
@@ -133,7 +133,7 @@ static bool tidy_counters(struct store *s, struct err *e)
 	return query_finish(&q);
 }
 
-/* As committed, and as changed in this transaction. */
+/* Counts the committed active runs and the changes of this transaction. */
 static bool read_active(struct claim *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_ACTIVE_NOW, e);
@@ -161,6 +161,16 @@ static bool read_active(struct claim *c, struct err *e)
 
 /* ---- pauses and lanes ---- */
 
+void claim_pause_read(struct claim_pause *p, struct query *q)
+{
+	p->scope = query_get_copy(q);
+	p->key = query_get_copy(q);
+	p->uid = query_get_int(q);
+	p->spared = query_get_copy(q);
+	p->at = query_get_int(q);
+	p->until = query_get_int(q);
+}
+
 static bool read_pauses(struct claim *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_PAUSES_NOW, e);
@@ -168,17 +178,12 @@ static bool read_pauses(struct claim *c, struct err *e)
 	while (query_row(&q)) {
 		struct claim_pause p = {};
 
-		p.scope = query_get_copy(&q);
-		p.key = query_get_copy(&q);
-		p.uid = query_get_int(&q);
-		p.spared = query_get_copy(&q);
-		p.at = query_get_int(&q);
-		p.until = query_get_int(&q);
+		claim_pause_read(&p, &q);
 		p.past = query_get_int(&q);
 		p.later = query_get_int(&q);
 		c->later = c->later || p.later;
 		c->past = c->past || (p.past && !p.later);
-		if (text_equal(p.scope, "job")) { /* lane_runs looks at those */
+		if (text_equal(p.scope, "job")) { /* Q_LANE_RUNS reads those */
 			claim_pause_done(&p);
 			continue;
 		}
@@ -214,7 +219,7 @@ static bool any_due(const struct claim *c)
 	return false;
 }
 
-/* ---- lanes that a limit closed: kept in memory only, for the reason of a run that expires meanwhile ---- */
+/* ---- closed lanes: kept in memory only, for the reason of a run that expires meanwhile ---- */
 
 usec_t claim_lane_closed_at(const struct store *s, const char *queue, int64_t uid)
 {
@@ -266,11 +271,11 @@ bool claim_read(struct claim *c, struct err *e)
 	return true;
 }
 
-/* ---- whose turn ---- */
+/* ---- the next lane ---- */
 
 enum closed { OPEN, NOTHING_DUE, FULL, RATED, DEFERRED };
 
-static bool full(const struct share *h)
+static bool share_is_full(const struct share *h)
 {
 	return h->running > 0 && h->active >= h->running;
 }
@@ -282,7 +287,7 @@ static enum closed lane_state(const struct claim *c, const struct lane *l, usec_
 
 	if (l->front > now)
 		return NOTHING_DUE;
-	if (full(l->of_queue) || full(l->of_owner) || (owner_max > 0 && l->of_owner->here >= owner_max))
+	if (share_is_full(l->of_queue) || share_is_full(l->of_owner) || (owner_max > 0 && l->of_owner->here >= owner_max))
 		return FULL;
 	if (!policy_rate_take(&l->of_queue->rate, now, &of_queue, ret_again) ||
 	    !policy_rate_take(&l->of_owner->rate, now, &of_owner, ret_again))
@@ -350,7 +355,10 @@ void claim_return_rates(struct lane *l)
 	return_rate(l->of_owner);
 }
 
-/* What is due and stays is either for another claim at once, or waits for a moment, or for a run to end. */
+/*
+ * Computes when the next claim can find runs. Due runs that stay are claimed at once by the next
+ * claim, or at the time their rate permits, or after the end of a run.
+ */
 void claim_next_wakeup(struct claim *c)
 {
 	struct claim_wakeup first = {.known = true, .at = USEC_NEVER};

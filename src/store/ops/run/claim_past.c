@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drops past pauses when every slot inside them is planned; runs of such slots that are still queued are skipped. */
+/*
+ * Deletes past pauses whose slots are all planned, and skips runs of these slots that are still
+ * queued.
+ */
 #include "base/map.h"
 #include "base/text.h"
 #include "core/job/run.h"
 #include "store/ops/run/claim_private.h"
+#include "store/ops/run/runs.h"
 #include "store/set.h"
 #include "store/store_private.h"
 
@@ -29,12 +33,7 @@ static bool past_pauses_take(struct store *s, struct past *ret, struct err *e)
 		int64_t job = query_get_int(&q);
 		struct claim_pause p = {};
 
-		p.scope = query_get_copy(&q);
-		p.key = query_get_copy(&q);
-		p.uid = query_get_int(&q);
-		p.spared = query_get_copy(&q);
-		p.at = query_get_int(&q);
-		p.until = query_get_int(&q);
+		claim_pause_read(&p, &q);
 		if (job) {
 			set_item(&ret->jobs);
 			set_int(&ret->jobs, "job", job);
@@ -49,16 +48,13 @@ static bool past_pauses_take(struct store *s, struct past *ret, struct err *e)
 	return !q.failed;
 }
 
-/* A run may be inside several pauses, and is skipped once. */
+/* A run can be inside several pauses; it is skipped once. */
 static void run_skip(struct claim *c, int64_t run, const char *reason)
 {
 	if (map_get(&c->gone, run))
 		return;
 	map_put(&c->gone, run, c);
-	set_item(&c->ended);
-	set_int(&c->ended, "run", run);
-	set_int(&c->ended, "state", RUN_SKIPPED);
-	set_text(&c->ended, "reason", reason);
+	runs_describe_end(&c->ended, run, RUN_SKIPPED, reason);
 }
 
 static bool skip_runs_of_jobs(struct claim *c, struct set *jobs, struct err *e)
@@ -105,17 +101,15 @@ static bool read_inside(struct store *s, const struct claim_pause *p, struct ins
 
 static bool skip_runs_of_scope(struct claim *c, const struct claim_pause *p, struct err *e)
 {
-	bool tag = text_equal(p->scope, "tag");
-	const char *wanted = tag ? p->key : p->spared;
 	AUTO_DONE(inside) found = {};
 	AUTO_DONE(map) tagged = {};
 
 	if (!read_inside(c->s, p, &found, e))
 		return false;
-	if (found.n > 0 && *wanted && !claim_read_tagged_jobs(c->s, set_json(&found.jobs), wanted, &tagged, e))
+	if (found.n > 0 && !claim_pause_tagged(c->s, p, set_json(&found.jobs), &tagged, e))
 		return false;
 	for (size_t i = 0; i < found.n; i += 2)
-		if ((map_get(&tagged, found.v[i + 1]) != NULL) == tag)
+		if (claim_pause_covers(p, &tagged, found.v[i + 1]))
 			run_skip(c, found.v[i], text_equal(p->scope, "freeze") ? "frozen" : "paused");
 	return true;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims due runs for this node; each is started, skipped, expired or left waiting, and the decisions are written as sets. */
+/*
+ * Claims due runs for this node. Each run is started, skipped, expired or left waiting; the
+ * decisions are written in one statement per kind.
+ */
 #include "store/ops/run/claims.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -19,7 +22,7 @@
 
 #define CHUNK_MIN 8     /* runs of a lane that are read at a time */
 #define CHUNK_MAX 512
-#define CHUNK_MORE 128  /* ... after the first ones were not enough */
+#define CHUNK_MORE 128  /* read at a time after the first chunk */
 
 /* ---- one run ---- */
 
@@ -58,7 +61,7 @@ static void permit_take(struct candidate *r)
 	j->taken++;
 }
 
-static void start(struct claim *c, struct candidate *r)
+static void candidate_start(struct claim *c, struct candidate *r)
 {
 	struct job_now *j = r->job;
 	usec_t again;
@@ -74,7 +77,7 @@ static void start(struct claim *c, struct candidate *r)
 	c->started++;
 }
 
-/* It was to start, and does not. */
+/* Undoes the start of a candidate of this claim. */
 static void candidate_unstart(struct claim *c, struct candidate *r)
 {
 	if (r->verdict.verb != CLAIM_START)
@@ -86,20 +89,20 @@ static void candidate_unstart(struct claim *c, struct candidate *r)
 	c->started--;
 }
 
-/* One that was to start, or waited, in this very claim gives way to a newer one. */
+/* Skips a candidate of this claim that was to start or waited, in favour of a newer one. */
 static void candidate_yield(struct claim *c, struct candidate *r)
 {
 	candidate_unstart(c, r);
 	r->verdict = (struct claim_verdict){.verb = CLAIM_SKIP, .reason = "overlap"};
 }
 
-/* One that waits for a retry ends here, also when that was to start in this very claim, or still is to be decided. */
+/*
+ * Cancels a run that waits for a retry. If the retry is a candidate of this claim, it does not
+ * start.
+ */
 static void end_waiting(struct claim *c, int64_t run)
 {
-	set_item(&c->ended);
-	set_int(&c->ended, "run", run);
-	set_int(&c->ended, "state", RUN_CANCELLED);
-	set_text(&c->ended, "reason", "replaced");
+	runs_describe_end(&c->ended, run, RUN_CANCELLED, "replaced");
 	map_put(&c->gone, run, c);
 	for (size_t i = 0; i < c->n_decided; i++) {
 		struct candidate *r = c->decided[i];
@@ -111,7 +114,10 @@ static void end_waiting(struct claim *c, int64_t run)
 	}
 }
 
-/* The runs of its job that go on are asked to end; those that only hold a place end here. */
+/*
+ * Replaces the other runs of the job: active runs are asked to end; runs that only hold a permit
+ * end here.
+ */
 static void candidates_replace(struct claim *c, struct candidate *r)
 {
 	struct job_now *j = r->job;
@@ -137,7 +143,10 @@ static void candidates_replace(struct claim *c, struct candidate *r)
 	j->taken = (int64_t)kept;
 }
 
-/* Each one that waits for the rate gets a moment of its own, so that they are not all looked at each time. */
+/*
+ * Gives each run that waits for the rate its own time, so that they are not all examined at each
+ * claim.
+ */
 static usec_t rate_reserve(struct job_now *j, usec_t at)
 {
 	usec_t step = j->rate.per / j->rate.n, mine = j->reserved - step * (j->rate.burst - 1);
@@ -157,7 +166,7 @@ static void candidate_decide(struct claim *c, struct candidate *r)
 	}
 	switch (r->verdict.verb) {
 	case CLAIM_START:
-		start(c, r);
+		candidate_start(c, r);
 		break;
 	case CLAIM_HOLD:
 		j->waiting += r->verdict.hold == HOLD_PERMIT;
@@ -177,7 +186,7 @@ static void candidate_decide(struct claim *c, struct candidate *r)
 	c->decided[c->n_decided++] = r;
 }
 
-/* ---- all of them ---- */
+/* ---- all candidates ---- */
 
 static size_t chunk(const struct claim *c, const struct lane *l)
 {
@@ -224,15 +233,7 @@ static bool queued_runs_end(struct claim *c, struct set *set, struct set *jobs, 
 	return runs_end_queued(c->s, set, c->c->now, &c->c->settled, jobs, e);
 }
 
-static void describe_skip(struct set *set, int64_t run, const char *reason)
-{
-	set_item(set);
-	set_int(set, "run", run);
-	set_int(set, "state", RUN_SKIPPED);
-	set_text(set, "reason", reason);
-}
-
-/* Runs that others put aside: those that waited for a place, or for a condition. */
+/* Skips runs that earlier claims left waiting for a permit or a condition. */
 static bool skip_others(struct claim *c, int query, struct set *jobs, const char *reason, struct set *skips,
 	struct err *e)
 {
@@ -243,7 +244,7 @@ static bool skip_others(struct claim *c, int query, struct set *jobs, const char
 	q = query_start(c->s->db, query, e);
 	query_text(&q, set_json(jobs));
 	while (query_row(&q))
-		describe_skip(skips, query_get_int(&q), reason);
+		runs_describe_end(skips, query_get_int(&q), RUN_SKIPPED, reason);
 	return !q.failed;
 }
 
@@ -269,10 +270,7 @@ static bool claim_ends_write(struct claim *c, struct set *jobs, struct err *e)
 
 		if (v->verb != CLAIM_SKIP && v->verb != CLAIM_EXPIRE)
 			continue;
-		set_item(&ends);
-		set_int(&ends, "run", c->decided[i]->id);
-		set_int(&ends, "state", v->verb == CLAIM_SKIP ? RUN_SKIPPED : RUN_EXPIRED);
-		set_text(&ends, "reason", v->reason);
+		runs_describe_end(&ends, c->decided[i]->id, v->verb == CLAIM_SKIP ? RUN_SKIPPED : RUN_EXPIRED, v->reason);
 	}
 	return queued_runs_end(c, &ends, jobs, e) && queued_runs_end(c, &c->ended, jobs, e) &&
 	       skip_others(c, Q_PLACES_AWAITING, &waiting, "overlap", &others, e) &&
@@ -325,8 +323,8 @@ static bool permits_insert(struct claim *c, int64_t place, struct set *runs, str
 }
 
 /*
- * Most jobs have one place, so all that take the first, then all that take the second … Who gets none after all does
- * not start: somebody has broken the rules, and others must not suffer for it.
+ * Inserts all first permits in one statement, then all second ones, and so on: most jobs have one.
+ * A run whose permit is in use after all does not start.
  */
 static bool permits_write(struct claim *c, struct map *placed, struct err *e)
 {
@@ -386,7 +384,10 @@ static bool starts_write(struct claim *c, const char *spawner, struct err *e)
 	return !q.failed && claim_read_runs(c->s, set_json(&ids), &c->c->claimed, e);
 }
 
-/* The order matters: what is put off must be there when places come free, and these before they are taken. */
+/*
+ * The order matters: waiting runs must be recorded before permits are freed, and permits freed
+ * before they are taken.
+ */
 static bool write_all(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_SET jobs = {};
@@ -398,7 +399,7 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 
 /* ---- the operation ---- */
 
-static bool claim(struct store *s, struct op_claim *o, const char *spawner, struct err *e)
+static bool claim_runs(struct store *s, struct op_claim *o, const char *spawner, struct err *e)
 {
 	AUTO_DONE(claim) c = {.s = s, .c = o};
 
@@ -406,7 +407,7 @@ static bool claim(struct store *s, struct op_claim *o, const char *spawner, stru
 		return true;
 	if (!claim_read(&c, e) || !decide_all(&c, e))
 		return false;
-	claim_next_wakeup(&c); /* before the places that come free by this very claim */
+	claim_next_wakeup(&c); /* before this claim frees permits */
 	return (!c.past || claim_drop_past(&c, e)) && write_all(&c, spawner, e);
 }
 
@@ -416,13 +417,13 @@ bool claim_apply(struct store *s, struct op *const *ops, size_t n, struct err *e
 		AUTO_TEXT spawner = NULL;
 		bool draining = false;
 
-		/* displaced by a newer one of its name, given up, or gone: it may not claim (R21) */
+		/* an engine that was displaced, reaped or closed may not claim */
 		if (!node_hold(s, claim_op(ops[i])->node, &spawner, &draining, e))
 			return false;
 		if (!spawner)
 			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
-				"another engine has taken its place", claim_op(ops[i])->node);
-		else if (!draining && !claim(s, claim_op(ops[i]), spawner, e))
+				"another engine uses its name", claim_op(ops[i])->node);
+		else if (!draining && !claim_runs(s, claim_op(ops[i]), spawner, e))
 			return false;
 	}
 	return true;

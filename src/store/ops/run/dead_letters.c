@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead letters: queued again, or no dead letters any more; one, or as many as a step may look at. */
+/* Retries or purges dead letters, singly or by filter. */
 #include "store/ops/run/dead_letters.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -15,7 +15,7 @@
 #include "store/store_private.h"
 #include <assert.h>
 
-/* A dead letter and its job, held until the commit. */
+/* A dead letter and its job, locked until the commit. */
 struct letter {
 	int64_t run, uid, job;
 	enum run_state state;
@@ -59,7 +59,7 @@ static bool dead_letters_lock(struct store *s, struct set *ids, struct letters *
 	return !q.failed;
 }
 
-/* One step along the index of dead letters; what is not meant is passed over. */
+/* Reads one step of the index of dead letters; runs that do not match the filter are left out. */
 static bool dead_letters_find(struct store *s, struct op_dead *d, struct set *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DEAD_PAGE, e);
@@ -83,7 +83,7 @@ static bool dead_letters_find(struct store *s, struct op_dead *d, struct set *re
 	return !q.failed;
 }
 
-/* The one that was named. Refused: *ret stays empty. */
+/* Finds the run that was named. If it is refused, *ret stays empty. */
 static bool dead_letter_find(struct store *s, struct op *op, struct set *ret, struct err *e)
 {
 	AUTO(run) *run = NULL;
@@ -107,7 +107,7 @@ static void dead_letter_refuse(struct op_dead *d, const char *why, const struct 
 			l->job_name ? "'" : "", why);
 }
 
-/* A finished job is active again until this run has ended; its name must not have gone to another meanwhile. */
+/* Makes a finished job active until this run has ended, unless another live job has its name. */
 static bool finished_job_reopen(struct store *s, struct letter *l, struct map *reopened, usec_t now, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -135,7 +135,7 @@ static void dead_letter_event(struct store *s, const struct op *op, const struct
 		.what = op->kind == OP_DEAD_RETRY ? EVENT_DEAD_RETRY : EVENT_DEAD_PURGE});
 }
 
-/* Those of them whose jobs let them run again. */
+/* Selects the runs whose jobs permit a retry. */
 static bool dead_letters_retry(struct store *s, struct op *op, struct letters *all, struct set *ret, struct err *e)
 {
 	struct op_dead *d = dead_letters_op(op);

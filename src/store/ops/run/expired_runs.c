@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expires queued runs at the last moment at which they may start, whatever holds them up. */
+/*
+ * Expires queued runs after the last time at which they may start, whether or not something holds
+ * them back.
+ */
 #include "store/ops/run/expired_runs.h"
 #include "core/decide/claim.h"
 #include "core/job/run.h"
@@ -10,7 +13,7 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-#define STEP 500 /* runs in one transaction; the next follows at once */
+#define STEP 500 /* runs per transaction; the next transaction follows at once */
 
 static const char *hold_reason(const struct store *s, const char *reason, const char *queue, int64_t uid, usec_t due_at)
 {
@@ -39,10 +42,7 @@ static bool expired_runs_find(struct store *s, const struct op_expire *o, struct
 		policy.deadline = query_get_int(&q);
 		policy.expires = query_get_int(&q);
 		claim_last_start(&policy, slot, attempt, &expires);
-		set_item(ret);
-		set_int(ret, "run", run);
-		set_int(ret, "state", RUN_EXPIRED);
-		set_text(ret, "reason", claim_expiry_reason(hold_reason(s, query_get_text(&q), queue, uid, due_at), expires));
+		runs_describe_end(ret, run, RUN_EXPIRED, claim_expiry_reason(hold_reason(s, query_get_text(&q), queue, uid, due_at), expires));
 	}
 	return !q.failed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After a time when nobody was there, or a clock that was set back: what had been planned is looked at again. */
+/* Decides about planned runs again after downtime or a clock change. */
 #include "store/ops/run/late_runs.h"
 #include "base/text.h"
 #include "core/job/run.h"
@@ -13,7 +13,7 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-#define ROWS_MAX 4000 /* late runs looked at in one transaction */
+#define ROWS_MAX 4000 /* late runs examined in one transaction */
 
 struct late_run {
 	int64_t id;
@@ -59,7 +59,7 @@ static bool read_late(struct store *s, const struct op_late *o, struct late_list
 	return !q.failed;
 }
 
-/* The rows of one job, up to its last. */
+/* Returns the index after the last row of the job. */
 static size_t same_job(const struct late_list *l, size_t from)
 {
 	size_t to = from;
@@ -121,7 +121,7 @@ static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, 
 	return !q.failed && job_finish_idle(s, set_json(jobs), o->now, NULL, e);
 }
 
-/* A full page may end within a job's rows: that job is left to the next one. */
+/* A full page may end within the rows of a job: that job is left to the next page. */
 static bool late_runs_decide(struct store *s, struct op_late *o, struct err *e)
 {
 	AUTO_DONE(late_list) l = {};
@@ -166,7 +166,10 @@ static bool run_at_once(struct store *s, const struct op_late *o, struct err *e)
 	return query_finish(&q);
 }
 
-/* Every job looks for its next slot again: a slot that has a run has it for good, so none runs twice. */
+/*
+ * Makes the planner look for the next slot of these jobs again. A slot has at most one run, so none
+ * runs twice.
+ */
 static bool due_search_again(struct store *s, const struct op_late *o, struct set *jobs, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_UNDO, e);

@@ -10,8 +10,9 @@ struct late_job {
 	size_t n;
 };
 /*
- * Returns how many of the slots, from the oldest on, are missed. *ret_caught_up: the catch-up policy is 'all', so the others
- * run one after another. Pure; called on the store thread inside the transaction.
+ * Returns how many of the slots, from the oldest on, are missed. *ret_caught_up: the catch-up
+ * policy is 'all', so the others run one after another. Pure; called on the store thread inside the
+ * transaction.
  */
 typedef size_t late_fn(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places of jobs: freed by runs that are over, and given to those that waited for them. */
+/* Frees the overlap permits of ended runs and releases waiting runs. */
 #include "store/ops/run/permits.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "store/set.h"
 #include "store/store_private.h"
 
-/* A job with places for runs that wait. */
+/* A job with free permits. */
 struct free_permit {
 	int64_t job, n;
 };
@@ -28,7 +28,10 @@ static bool permits_free(struct store *s, const char *jobs, struct err *e)
 	return query_finish(&q);
 }
 
-/* Not only those that were freed just now: a run that was released may have ended without taking its place. */
+/*
+ * Reads all free permits, also those that were free before: a released run may have ended without
+ * using one.
+ */
 static bool free_permits_read(struct store *s, const char *jobs, struct free_permits *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PLACES_ROOM, e);
@@ -61,7 +64,7 @@ static bool permit_release_runs(struct store *s, struct set *jobs, size_t *ret_n
 	return !q.failed;
 }
 
-/* Each round releases one run of each job that is in it. */
+/* Each round releases one waiting run of each job that has a free permit. */
 bool permits_settle(struct store *s, const char *jobs, struct err *e)
 {
 	AUTO_DONE(free_permits) free_permits = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Due slots become queued runs, and each job moves on to its next slot. */
+/* Turns due slots into queued runs and advances each job to its next slot. */
 #include "store/ops/run/plans.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -14,10 +14,10 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-#define OVERDUE_AGE (10 * USEC_SEC) /* a slot so old is of a job that was left behind */
-#define RUNS_MAX 5000          /* rows made in one transaction, and those of one job more */
+#define OVERDUE_AGE (10 * USEC_SEC) /* a job with an older slot is overdue */
+#define RUNS_MAX 5000          /* runs per transaction, exceeded by at most the runs of one job */
 
-/* What one round of planning writes. */
+/* The rows that one round of planning writes. */
 struct round {
 	struct set runs, moves, drops, suspensions, ended;
 	size_t jobs;
@@ -26,7 +26,7 @@ struct round {
 	size_t n;
 };
 
-/* A due row as taken, with what its runs inherit from the job. */
+/* A row of 'due', with the values that its runs inherit from the job. */
 struct due_row {
 	struct due_job due; /* its texts are owned here */
 	char *name, *spec, *queue;
@@ -89,7 +89,7 @@ static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit,
 	return !q.failed;
 }
 
-/* A row without a job is left alone. */
+/* A row without a job is ignored. */
 static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 {
 	AUTO_SET jobs = {};
@@ -116,7 +116,7 @@ static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 	return !q.failed;
 }
 
-/* Those in time come first: jobs that were left behind for long, however many, keep no other one waiting. */
+/* Takes current slots first, so that many overdue jobs do not delay the others. */
 static bool take_due(struct store *s, const struct op_plan *p, int64_t segments, struct round *r, struct err *e)
 {
 	usec_t behind = p->now - OVERDUE_AGE < p->horizon ? p->now - OVERDUE_AGE : p->horizon;
@@ -125,7 +125,7 @@ static bool take_due(struct store *s, const struct op_plan *p, int64_t segments,
 	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && due_jobs_read(s, r, e);
 }
 
-/* The segments that are this engine's to plan, and stay so until the commit. */
+/* Reads the segments of this engine and locks them until the commit. */
 static bool hold_segments(struct store *s, const char *node, int64_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_HOLD, e);
@@ -138,7 +138,7 @@ static bool hold_segments(struct store *s, const char *node, int64_t *ret, struc
 	return !q.failed;
 }
 
-/* What is left when the round has used up its steps, or is full, comes with the next one. */
+/* Rows that are left when the round has used up its steps, or is full, come with the next round. */
 static void due_rows_decide(const struct op_plan *p, struct round *r)
 {
 	int64_t steps = p->steps ? p->steps : INT64_MAX;

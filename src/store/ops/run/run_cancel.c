@@ -12,7 +12,6 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-/* Ends the queued ones of a set; 'n' gets how many. */
 bool run_cancel_queued(struct store *s, struct set *set, const char *reason, usec_t now, int64_t *ret_n,
 	struct err *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moves of a run: queued, claimed, running, ended; each by condition on what it was. */
+/* Records the start, the end and the return to the queue of runs. */
 #include "store/ops/run/runs.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -19,85 +19,16 @@
 #include "store/store_private.h"
 #include <assert.h>
 
-void runs_describe(struct set *set, const struct run_new *r)
-{
-	set_item(set);
-	set_int(set, "id", r->id);
-	set_int(set, "job", r->job);
-	set_int(set, "uid", r->uid);
-	set_int(set, "kind", r->kind);
-	set_int(set, "state", r->state);
-	set_text(set, "reason", r->reason);
-	set_int(set, "slot", r->slot);
-	set_int(set, "slot_last", r->slot_last ? r->slot_last : r->slot);
-	set_int(set, "slot_count", r->slot_count ? r->slot_count : 1);
-	set_int(set, "due_at", r->due_at);
-	set_int(set, "revision", r->revision);
-	set_int(set, "priority", r->priority);
-	set_text(set, "queue", r->queue);
-	set_int(set, "now", r->now);
-	set_int(set, "overlap", r->policy.overlap);
-	set_int(set, "overlap_waiting", r->policy.overlap_waiting);
-	set_int(set, "places", r->policy.places);
-	set_int(set, "deadline", r->policy.deadline);
-	set_int(set, "expires", r->policy.expires);
-	set_int(set, "gated", r->policy.gated);
-	set_int(set, "notifies", r->policy.notifies);
-	set_int(set, "forced", r->forced);
-	set_int(set, "caught_up", r->caught_up);
-	set_text(set, "params", r->params);
-}
-
-/* A slot that nobody will run: the rest of its row says whether somebody wants to hear of that. */
-static void note_skipped(struct store *s, int64_t id, enum run_state state, struct query *q)
-{
-	struct outcome o = {.run = id, .state = state};
-
-	o.job = query_get_int(q);
-	o.slot = query_get_int(q);
-	o.at = query_get_int(q);
-	o.reason = query_get_text(q);
-	o.notifies = query_get_int(q);
-	outcome_note(s, &o);
-}
-
-bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
-{
-	AUTO_QUERY q = {};
-
-	if (set->n == 0)
-		return true;
-	q = query_start(s->db, Q_RUNS_INSERT, e);
-	query_text(&q, set_json(set));
-	while (query_row(&q)) {
-		int64_t id = query_get_int(&q), state = query_get_int(&q);
-		usec_t due_at;
-		int64_t uid;
-
-		counter_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
-		due_at = query_get_int(&q);
-		uid = query_get_int(&q);
-		owner_quota_add(s, uid, query_get_int(&q));
-		if (state == RUN_QUEUED)
-			wakeup_claim_by(s, due_at);
-		else
-			note_skipped(s, id, (enum run_state)state, &q);
-		if (ret_n)
-			++*ret_n;
-	}
-	return !q.failed;
-}
-
-/* ---- rows as they are, held until the commit ---- */
+/* ---- rows, locked until the commit ---- */
 
 struct held {
 	int64_t id, job, uid, fence;
 	enum run_state state;
 	char *node, *queue, *reason;
 	bool cancel_asked;
-	const struct op *ended_by; /* that ended it in this very group; NULL: none */
+	const struct op *ended_by; /* the operation of this group that ended it; NULL: none */
 	enum job_state job_state;
-	usec_t slot;   /* the last */
+	usec_t slot;   /* slot_last */
 	bool notifies;
 };
 struct locked_runs {
@@ -149,7 +80,7 @@ static bool run_is_ours(const struct held *h, int64_t fence, const char *node)
 	       text_equal(h->node, node);
 }
 
-/* A run of a cancelled job, or one whose end was asked for, does not come back into the queue. */
+/* A run is not queued again if its job was cancelled or its end was requested. */
 static bool run_may_requeue(const struct held *h)
 {
 	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
@@ -169,7 +100,10 @@ static void describe_start(struct set *set, const struct op_started *o)
 	set_int(set, "at", o->started_at);
 }
 
-/* It was not claimed any more: told again, ended meanwhile, or somebody else's. */
+/*
+ * The run was not in state 'claimed': the start was reported before, or the run has ended, or
+ * another engine has it.
+ */
 static bool explain_start(struct store *s, struct op *op, struct err *e)
 {
 	const struct op_started *o = run_started_op(op);
@@ -184,7 +118,7 @@ static bool explain_start(struct store *s, struct op *op, struct err *e)
 	if (!h)
 		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->run);
 	if (h->fence != o->fence || h->state == RUN_QUEUED || !text_equal(h->node, o->node))
-		return op_refuse(op, ERR_FENCED, "run %lld is somebody else's now", (long long)o->run);
+		return op_refuse(op, ERR_FENCED, "run %lld belongs to another engine now", (long long)o->run);
 	return true;
 }
 
@@ -248,7 +182,7 @@ static bool attempt_ran(enum attempt_outcome o)
 	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED;
 }
 
-/* 'held' is the row as it was; one that was to be replaced says so when it was cancelled. */
+/* 'held' is the row before the end. A run that was replaced keeps that reason. */
 static const char *end_reason(const struct op_ended *o, const struct held *held)
 {
 	if (o->became == RUN_CANCELLED)
@@ -258,7 +192,7 @@ static const char *end_reason(const struct op_ended *o, const struct held *held)
 
 static void run_end_describe(struct set *set, const struct op_ended *o, const struct held *held)
 {
-	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 would mean: still open */
+	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 means that the attempt is open */
 
 	set_item(set);
 	set_int(set, "run", o->attempt.run);
@@ -296,7 +230,7 @@ static void ending_done(struct ending *n)
 	map_done(&n->late);
 }
 
-/* An attempt as it was recorded before. */
+/* The recorded attempt of this run and fence. */
 struct recorded {
 	bool there;
 	enum attempt_outcome outcome;
@@ -317,7 +251,7 @@ static bool read_recorded(struct store *s, const struct attempt *a, struct recor
 	return !q.failed;
 }
 
-/* Told twice (the first acknowledgement was lost) is not stale: that end is recorded. */
+/* An end that is reported twice, because the first acknowledgement was lost, is not stale. */
 static bool end_was_recorded(const struct recorded *r)
 {
 	return r->there && r->outcome != ATTEMPT_RUNNING && r->outcome != ATTEMPT_LOST && r->outcome != ATTEMPT_STALE;
@@ -382,7 +316,7 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	return true;
 }
 
-/* A job that has finished with this run stays so: there is nothing left to pause. */
+/* Pauses the job, unless it has finished with this run. */
 static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struct err *e)
 {
 	AUTO_TEXT reason = xprintf("exit code %lld", (long long)o->attempt.exit_code);
@@ -391,7 +325,10 @@ static bool pause_by_exit(struct store *s, struct op_ended *o, usec_t now, struc
 				 .now = now}, &o->job_paused, e);
 }
 
-/* Jobs whose owner is not who he was: no slot of theirs would fare better. One that has finished stays so. */
+/*
+ * Suspends jobs whose further runs would be refused as well, for example because the uid belongs to
+ * another user now. Finished jobs stay finished.
+ */
 static bool suspended_jobs_write(struct store *s, struct op *const *ops, size_t n, usec_t now, struct err *e)
 {
 	AUTO_SET jobs = {};
@@ -410,7 +347,7 @@ static bool suspended_jobs_write(struct store *s, struct op *const *ops, size_t 
 	return jobs.n == 0 || (set_execute(s, Q_DUE_DROP, &due, e) && job_rows_suspend(s, &jobs, now, e));
 }
 
-/* What is not an ordinary end goes into the audit trail. */
+/* Adds audit events for dead letters and for jobs paused by an exit code. */
 static void run_end_event(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
 {
 	struct event_new ev = {.at = now, .job = o->job, .run = o->attempt.run, .owner = h->uid, .detail = o->reason};
@@ -530,57 +467,12 @@ bool run_give_back_apply(struct store *s, struct op *const *ops, size_t n, struc
 			return false;
 		h = map_get(&held.by_id, g->run);
 		if (!h || !run_is_ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
-			op_refuse(ops[i], ERR_FENCED, "run %lld is not claimed by us any more",
+			op_refuse(ops[i], ERR_FENCED, "run %lld is not claimed by this engine any more",
 				(long long)g->run);
 		else if (!give_back(s, g, h, e))
 			return false;
 	}
 	return true;
-}
-
-/* ---- queued runs that never start ---- */
-
-void run_changes_add(struct run_changes *l, const struct run_change *r)
-{
-	l->v = xgrow(l->v, l->n, sizeof(*l->v));
-	l->v[l->n++] = *r;
-}
-
-bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e)
-{
-	AUTO_QUERY q = {};
-
-	if (set->n == 0)
-		return true;
-	q = query_start(s->db, Q_RUNS_SETTLE, e);
-	query_text(&q, set_json(set));
-	query_int(&q, now);
-	while (query_row(&q)) {
-		struct outcome o = {.at = now};
-		const char *queue;
-		int64_t uid, fence;
-
-		o.run = query_get_int(&q);
-		o.job = query_get_int(&q);
-		uid = query_get_int(&q);
-		queue = query_get_text(&q);
-		o.state = (enum run_state)query_get_int(&q);
-		fence = query_get_int(&q);
-		counter_run_moved(s, RUN_QUEUED, o.state, uid, queue);
-		o.slot = query_get_int(&q);
-		o.reason = query_get_text(&q);
-		o.notifies = query_get_int(&q);
-		outcome_note(s, &o);
-		run_changes_add(ret, &(struct run_change){.job = o.job, .run = o.run, .fence = fence, .state = o.state});
-		set_id(jobs, o.job);
-	}
-	return !q.failed;
-}
-
-void run_changes_done(struct run_changes *l)
-{
-	free(l->v);
-	*l = (struct run_changes){};
 }
 
 void run_ended_reset(struct op *op)

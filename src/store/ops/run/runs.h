@@ -75,11 +75,15 @@ struct run_new {
 	const char *params; /* JSON; NULL: none */
 };
 void runs_describe(struct set *set, const struct run_new *r);
-/* Inserts and counts runs; *ret_n is increased by the number of new ones (NULL: not needed). The set has the ids. */
-bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
 /*
- * Makes queued runs final: 'set' has {run, state, reason}. Updates the counters and adds the outcomes. 'ret' gets the runs,
- * 'jobs' their jobs, for job_finish_idle().
+ * Inserts and counts runs; *ret_n is increased by the number of new ones (NULL: not needed). The
+ * set has the ids.
+ */
+bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
+void runs_describe_end(struct set *set, int64_t run, enum run_state state, const char *reason);
+/*
+ * Makes queued runs final: 'set' has {run, state, reason}. Updates the counters and adds the
+ * outcomes. 'ret' gets the runs, 'jobs' their jobs, for job_finish_idle().
  */
 bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs,
 	struct err *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many jobs are due at the same slot, counted as far as anybody wants to know. */
+/* Counts the jobs that share a slot, up to a limit. */
 #include "store/ops/run/slot_density.h"
 #include "store/ops/job/jobs.h"
 #include "store/store_private.h"
 
-#define DENSE_KEPT USEC_MIN /* how long a slot stays dense_slots without being counted again */
+#define DENSE_KEPT USEC_MIN /* how long a slot that reached the maximum is not counted again */
 
 bool slot_density_count(struct store *s, usec_t slot, int64_t max, int64_t *ret, struct err *e)
 {
@@ -16,7 +16,10 @@ bool slot_density_count(struct store *s, usec_t slot, int64_t max, int64_t *ret,
 	return !q.failed;
 }
 
-/* Counting to the end takes a tenth of a millisecond; those who join a crowd one by one need not pay it each. */
+/*
+ * Counting up to the maximum takes 0.1 ms; jobs that are added to the same slot one by one avoid
+ * it.
+ */
 static bool slot_is_dense(const struct store *s, const struct job_new *j)
 {
 	for (size_t i = 0; i < ELEMENTS(s->dense_slots); i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody wants a run of a job now. */
+/* Adds a run on request. */
 #include "store/ops/run/triggers.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -33,11 +33,14 @@ static bool refuse_paused(struct op *op, const struct job_row *j, const struct p
 	job_row_words(j, &about);
 	pause_words(p, &why);
 	pause_remedy(p, ref, &remedy);
-	return op_refuse(op, ERR_CONFLICT, "job %s is %.200s ('%.100s' ends that; with --force it runs all the same)", about.data,
+	return op_refuse(op, ERR_CONFLICT, "job %s is %.200s ('%.100s' ends that; with --force it runs anyway)", about.data,
 		why.data, remedy.data);
 }
 
-/* Only an administrator's --force gets past a freeze and past a pause that an administrator set. */
+/*
+ * A freeze, or a pause that an administrator set, can be overridden only with --force by an
+ * administrator.
+ */
 static bool check_imposed(struct store *s, struct op *op, const struct job_row *j, const struct pause_list *all,
 	const struct pause_target *target, struct err *e)
 {
@@ -57,7 +60,7 @@ static bool check_imposed(struct store *s, struct op *op, const struct job_row *
 	return true;
 }
 
-/* What stands in the way; true with op->ok: nothing does. */
+/* Refuses the operation if a pause applies to the job. False: the database failed. */
 static bool check_pauses(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	const struct op_trigger *t = trigger_op(op);
@@ -90,17 +93,17 @@ static bool check_state(struct op *op, const struct job_row *j)
 	if (j->revision != trigger_op(op)->revision)
 		return op_refuse(op, ERR_BUSY, "job %s was changed a moment ago; try again", words.data);
 	if (!j->sound)
-		return op_refuse(op, ERR_CONFLICT, "job %s is damaged in the store; put a backup in its place", words.data);
+		return op_refuse(op, ERR_CONFLICT, "job %s is damaged in the store; 'jobctl db restore FILE' restores a backup", words.data);
 	if (j->state == JOB_CANCELLED)
 		return op_refuse(op, ERR_CONFLICT, "job %s is cancelled; 'jobctl resume %" PRId64 "' brings it back", words.data,
 			j->id);
 	if (j->state == JOB_SUSPENDED && !trigger_op(op)->forced)
-		return op_refuse(op, ERR_CONFLICT, "job %s is suspended: %s ('jobctl resume %" PRId64 "' looks at it again; with "
-			"--force it runs all the same)", words.data, j->reason ? j->reason : "nobody knows why", j->id);
+		return op_refuse(op, ERR_CONFLICT, "job %s is suspended: %s ('jobctl resume %" PRId64 "' checks it again; with "
+			"--force it runs anyway)", words.data, j->reason ? j->reason : "for an unknown reason", j->id);
 	return true;
 }
 
-/* It is finished again when the run has ended: it has no slot. */
+/* Makes a finished job active. It has no slot, so it finishes again when the run has ended. */
 static bool finished_job_revive(struct store *s, struct op *op, struct job_row *j, struct err *e)
 {
 	int64_t other, live = 0;
@@ -122,7 +125,7 @@ static bool finished_job_revive(struct store *s, struct op *op, struct job_row *
 
 /* ---- the run ---- */
 
-/* Each trigger is a slot of its own, also when two come in one microsecond. */
+/* Each trigger has its own slot, even if two arrive in the same microsecond. */
 static bool free_slot(struct store *s, const struct op_trigger *t, usec_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUN_MANUAL_LAST, e);
@@ -147,10 +150,10 @@ static bool make_run(struct store *s, struct op *op, const struct job_row *j, st
 	event_add(s, &(struct event_new){.at = t->now, .by = &op->act.by, .what = EVENT_RUN_TRIGGER, .object = j->name,
 		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : NULL});
 	return runs_insert(s, &set, NULL, e) && row_run_read(s, -1, r.id, &t->run, e) &&
-	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run is not there"));
+	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run does not exist"));
 }
 
-/* The parameters of a run are kept with it. */
+/* Checks the byte limit of the owner: the run is stored with its parameters. */
 static bool trigger_check_bytes(struct store *s, struct op *op, const struct job_row *j, struct err *e)
 {
 	const struct op_trigger *t = trigger_op(op);
@@ -161,7 +164,7 @@ static bool trigger_check_bytes(struct store *s, struct op *op, const struct job
 	return !why.kind || op_refuse(op, why.kind, "%s", why.msg);
 }
 
-static bool trigger(struct store *s, struct op *op, struct err *e)
+static bool trigger_run(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(job_row) j = {};
 
@@ -181,7 +184,7 @@ static bool trigger(struct store *s, struct op *op, struct err *e)
 bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!trigger(s, ops[i], e))
+		if (!trigger_run(s, ops[i], e))
 			return false;
 	return true;
 }

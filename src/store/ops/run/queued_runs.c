@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inserts runs, and ends queued runs that never start. */
+#include "base/text.h"
+#include "core/job/run.h"
+#include "store/counters.h"
+#include "store/ops/owner_quota.h"
+#include "store/ops/run/runs.h"
+#include "store/outcomes.h"
+#include "store/set.h"
+#include "store/store_private.h"
+
+void runs_describe(struct set *set, const struct run_new *r)
+{
+	set_item(set);
+	set_int(set, "id", r->id);
+	set_int(set, "job", r->job);
+	set_int(set, "uid", r->uid);
+	set_int(set, "kind", r->kind);
+	set_int(set, "state", r->state);
+	set_text(set, "reason", r->reason);
+	set_int(set, "slot", r->slot);
+	set_int(set, "slot_last", r->slot_last ? r->slot_last : r->slot);
+	set_int(set, "slot_count", r->slot_count ? r->slot_count : 1);
+	set_int(set, "due_at", r->due_at);
+	set_int(set, "revision", r->revision);
+	set_int(set, "priority", r->priority);
+	set_text(set, "queue", r->queue);
+	set_int(set, "now", r->now);
+	set_int(set, "overlap", r->policy.overlap);
+	set_int(set, "overlap_waiting", r->policy.overlap_waiting);
+	set_int(set, "places", r->policy.places);
+	set_int(set, "deadline", r->policy.deadline);
+	set_int(set, "expires", r->policy.expires);
+	set_int(set, "gated", r->policy.gated);
+	set_int(set, "notifies", r->policy.notifies);
+	set_int(set, "forced", r->forced);
+	set_int(set, "caught_up", r->caught_up);
+	set_text(set, "params", r->params);
+}
+
+/*
+ * Adds the outcome of a run that is inserted as skipped; the rest of the row has its notice
+ * settings.
+ */
+static void note_skipped(struct store *s, int64_t id, enum run_state state, struct query *q)
+{
+	struct outcome o = {.run = id, .state = state};
+
+	o.job = query_get_int(q);
+	o.slot = query_get_int(q);
+	o.at = query_get_int(q);
+	o.reason = query_get_text(q);
+	o.notifies = query_get_int(q);
+	outcome_note(s, &o);
+}
+
+bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_INSERT, e);
+	query_text(&q, set_json(set));
+	while (query_row(&q)) {
+		int64_t id = query_get_int(&q), state = query_get_int(&q);
+		usec_t due_at;
+		int64_t uid;
+
+		counter_change(s, COUNT_RUNS, state, query_get_text(&q), 1);
+		due_at = query_get_int(&q);
+		uid = query_get_int(&q);
+		owner_quota_add(s, uid, query_get_int(&q));
+		if (state == RUN_QUEUED)
+			wakeup_claim_by(s, due_at);
+		else
+			note_skipped(s, id, (enum run_state)state, &q);
+		if (ret_n)
+			++*ret_n;
+	}
+	return !q.failed;
+}
+
+void run_changes_add(struct run_changes *l, const struct run_change *r)
+{
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = *r;
+}
+
+void runs_describe_end(struct set *set, int64_t run, enum run_state state, const char *reason)
+{
+	set_item(set);
+	set_int(set, "run", run);
+	set_int(set, "state", state);
+	set_text(set, "reason", reason);
+}
+
+bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_changes *ret, struct set *jobs, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (set->n == 0)
+		return true;
+	q = query_start(s->db, Q_RUNS_SETTLE, e);
+	query_text(&q, set_json(set));
+	query_int(&q, now);
+	while (query_row(&q)) {
+		struct outcome o = {.at = now};
+		const char *queue;
+		int64_t uid, fence;
+
+		o.run = query_get_int(&q);
+		o.job = query_get_int(&q);
+		uid = query_get_int(&q);
+		queue = query_get_text(&q);
+		o.state = (enum run_state)query_get_int(&q);
+		fence = query_get_int(&q);
+		counter_run_moved(s, RUN_QUEUED, o.state, uid, queue);
+		o.slot = query_get_int(&q);
+		o.reason = query_get_text(&q);
+		o.notifies = query_get_int(&q);
+		outcome_note(s, &o);
+		run_changes_add(ret, &(struct run_change){.job = o.job, .run = o.run, .fence = fence, .state = o.state});
+		set_id(jobs, o.job);
+	}
+	return !q.failed;
+}
+
+void run_changes_done(struct run_changes *l)
+{
+	free(l->v);
+	*l = (struct run_changes){};
+}
