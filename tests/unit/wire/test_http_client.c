@@ -19,31 +19,31 @@
 
 /* One action of the server. */
 struct step {
-	const char *say;  /* NULL: close the connection and accept the next one */
+	const char *reply;/* NULL: close the connection and accept the next one */
 	size_t len;       /* 0: strlen */
 	int pause_ms;     /* before the action */
-	bool listen;      /* read a whole request first */
+	bool request;     /* read a whole request first */
 	bool bytewise;    /* send one byte at a time */
 };
-#define HEAR .listen = true
+#define READ_REQUEST .request = true
 
 struct server {
 	char dir[64], path[96];
 	int fd;
 	pthread_t thread;
 	struct step steps[STEPS_MAX];
-	struct buf heard;     /* all requests; valid after the thread has ended */
+	struct buf requests;     /* all requests; valid after the thread has ended */
 	int connections;
 };
 
 /* Reads one request: the head, then the number of bytes given by its length. */
-static bool hear(struct server *s, int fd)
+static bool read_request(struct server *s, int fd)
 {
-	size_t start = s->heard.len;
+	size_t start = s->requests.len;
 	char c;
 
 	for (;;) {
-		const char *text = s->heard.data ? s->heard.data + start : "", *end, *length;
+		const char *text = s->requests.data ? s->requests.data + start : "", *end, *length;
 
 		end = strstr(text, "\r\n\r\n");
 		length = strstr(text, "Content-Length: ");
@@ -51,16 +51,16 @@ static bool hear(struct server *s, int fd)
 			return true;
 		if (recv(fd, &c, 1, 0) != 1)
 			return false;
-		buf_char(&s->heard, c);
+		buf_char(&s->requests, c);
 	}
 }
 
-static bool say(int fd, const struct step *t)
+static bool send_reply(int fd, const struct step *t)
 {
-	size_t len = t->len ? t->len : strlen(t->say);
+	size_t len = t->len ? t->len : strlen(t->reply);
 
 	for (size_t at = 0; at < len;) {
-		ssize_t n = send(fd, t->say + at, t->bytewise ? 1 : len - at, MSG_NOSIGNAL);
+		ssize_t n = send(fd, t->reply + at, t->bytewise ? 1 : len - at, MSG_NOSIGNAL);
 
 		if (n <= 0)
 			return false;
@@ -69,7 +69,7 @@ static bool say(int fd, const struct step *t)
 	return true;
 }
 
-static int take_client(struct server *s)
+static int accept_client(struct server *s)
 {
 	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
 
@@ -81,18 +81,19 @@ static int take_client(struct server *s)
 static void *serve(void *arg)
 {
 	struct server *s = arg;
-	AUTO_FD fd = take_client(s);
+	AUTO_FD fd = accept_client(s);
 
-	for (const struct step *t = s->steps; fd >= 0 && (t->say || t->pause_ms || t->listen); t++) {
-		if (t->listen && !hear(s, fd))
+	for (const struct step *t = s->steps; fd >= 0 && (t->reply || t->pause_ms || t->request);
+		t++) {
+		if (t->request && !read_request(s, fd))
 			break;
 		if (t->pause_ms)
 			poll(NULL, 0, t->pause_ms);
-		if (t->say && !say(fd, t))
+		if (t->reply && !send_reply(fd, t))
 			break;
-		if (!t->say && (t + 1)->listen) {
+		if (!t->reply && (t + 1)->request) {
 			close(fd);
-			fd = take_client(s);
+			fd = accept_client(s);
 		}
 	}
 	return NULL;
@@ -120,7 +121,7 @@ static void server_start(struct server *s, const struct step *steps)
 static void server_stop(struct server *s)
 {
 	shutdown(s->fd, SHUT_RDWR); /* ends a pending accept() */
-	if (s->steps[0].say || s->steps[0].listen || s->steps[0].pause_ms)
+	if (s->steps[0].reply || s->steps[0].request || s->steps[0].pause_ms)
 		pthread_join(s->thread, NULL);
 	close(s->fd);
 	unlink(s->path);
@@ -129,12 +130,12 @@ static void server_stop(struct server *s)
 
 static void server_done(struct server *s)
 {
-	buf_done(&s->heard);
+	buf_done(&s->requests);
 }
 
 #define SERVER(...)                                                                                \
 	AUTO_DONE(server) s;                                                                       \
-	AUTO(http_client) *c = NULL;                                                                    \
+	AUTO(http_client) *c = NULL;                                                               \
 	__attribute__((unused)) json_auto_t *got = NULL;                                           \
 	struct err e = {};                                                                         \
 	server_start(&s, (const struct step[STEPS_MAX]){__VA_ARGS__});                             \
@@ -160,20 +161,20 @@ static bool collect(const char *data, size_t len, void *arg)
 static void a_response_with_a_length_is_read_as_json(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "Content-Length: 7\r\n\r\n{\"a\":1}", HEAR});
+	SERVER({.reply = OK "Content-Length: 7\r\n\r\n{\"a\":1}", READ_REQUEST});
 	assert_true(http_client_call(c, "GET", "/v1/x?y=1", NULL, 2000, &got, &e));
 	assert_int_equal(json_integer_value(json_object_get(got, "a")), 1);
 	end(&s, &c);
-	assert_true(text_starts(s.heard.data, "GET /v1/x?y=1 HTTP/1.1\r\nHost: "));
-	assert_null(strstr(s.heard.data, "Content-Length"));
+	assert_true(text_starts(s.requests.data, "GET /v1/x?y=1 HTTP/1.1\r\nHost: "));
+	assert_null(strstr(s.requests.data, "Content-Length"));
 }
 
 static void a_response_in_single_bytes_is_read(void **state)
 {
 	(void)state;
-	SERVER({.say = "HTTP/1.1 100 Continue\r\n\r\n" OK "transfer-encoding: Chunked\r\n\r\n"
+	SERVER({.reply = "HTTP/1.1 100 Continue\r\n\r\n" OK "transfer-encoding: Chunked\r\n\r\n"
 		       "3;ext=1\r\n{\"a\r\n4\r\n\":1}\r\n0\r\nTrailer: x\r\n\r\n",
-		HEAR, .bytewise = true});
+		READ_REQUEST, .bytewise = true});
 	assert_true(http_client_call(c, "GET", "/", NULL, 5000, &got, &e));
 	assert_int_equal(json_integer_value(json_object_get(got, "a")), 1);
 	end(&s, &c);
@@ -182,22 +183,23 @@ static void a_response_in_single_bytes_is_read(void **state)
 static void the_connection_is_kept_for_the_next_call(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR},
-		{.say = OK "Transfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n", HEAR});
+	SERVER({.reply = OK "Content-Length: 2\r\n\r\n{}", READ_REQUEST},
+		{.reply = OK "Transfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n",
+			READ_REQUEST});
 	assert_true(http_client_call(c, "GET", "/1", NULL, 2000, &got, &e));
 	json_decref(got);
 	got = NULL;
 	assert_true(http_client_call(c, "DELETE", "/2", NULL, 2000, &got, &e));
 	end(&s, &c);
 	assert_int_equal(s.connections, 1);
-	assert_non_null(strstr(s.heard.data, "DELETE /2 HTTP/1.1\r\n"));
+	assert_non_null(strstr(s.requests.data, "DELETE /2 HTTP/1.1\r\n"));
 }
 
 static void a_connection_the_server_will_close_is_not_used_again(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "Connection: close\r\nContent-Length: 2\r\n\r\n{}", HEAR}, {.pause_ms = 1},
-		{.say = OK "Content-Length: 2\r\n\r\n[]", HEAR});
+	SERVER({.reply = OK "Connection: close\r\nContent-Length: 2\r\n\r\n{}", READ_REQUEST},
+		{.pause_ms = 1}, {.reply = OK "Content-Length: 2\r\n\r\n[]", READ_REQUEST});
 	assert_true(http_client_call(c, "GET", "/1", NULL, 2000, &got, &e));
 	json_decref(got);
 	got = NULL;
@@ -211,21 +213,23 @@ static void a_body_is_sent_with_its_length(void **state)
 	(void)state;
 	json_auto_t *body = json_pack("{s:s}", "name", "x");
 
-	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR});
+	SERVER({.reply = OK "Content-Length: 2\r\n\r\n{}", READ_REQUEST});
 	assert_true(http_client_call(c, "POST", "/v1/jobs", body, 2000, &got, &e));
 	end(&s, &c);
-	assert_non_null(strstr(s.heard.data, "Content-Length: 12\r\n"));
-	assert_non_null(strstr(s.heard.data, "\r\n\r\n{\"name\":\"x\"}"));
+	assert_non_null(strstr(s.requests.data, "Content-Length: 12\r\n"));
+	assert_non_null(strstr(s.requests.data, "\r\n\r\n{\"name\":\"x\"}"));
 }
 
 static void an_error_response_becomes_an_error(void **state)
 {
-	static const char body[] = "{\"error\":{\"code\":\"conflict\",\"message\":\"the name is taken\","
-				   "\"field\":\"name\"}}";
-	AUTO_TEXT answer = xprintf("HTTP/1.1 409 Conflict\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+	static const char body[] =
+		"{\"error\":{\"code\":\"conflict\",\"message\":\"the name is taken\","
+		"\"field\":\"name\"}}";
+	AUTO_TEXT answer = xprintf(
+		"HTTP/1.1 409 Conflict\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
 
 	(void)state;
-	SERVER({.say = answer, HEAR});
+	SERVER({.reply = answer, READ_REQUEST});
 	assert_false(http_client_call(c, "POST", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_CONFLICT);
 	assert_string_equal(e.msg, "the name is taken");
@@ -236,8 +240,8 @@ static void an_error_response_becomes_an_error(void **state)
 static void an_error_without_a_json_object_has_its_status(void **state)
 {
 	(void)state;
-	SERVER({.say = "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops", HEAR},
-		{.say = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", HEAR});
+	SERVER({.reply = "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops", READ_REQUEST},
+		{.reply = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", READ_REQUEST});
 	assert_false(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_INTERNAL);
 	assert_non_null(strstr(e.msg, "500"));
@@ -249,7 +253,8 @@ static void an_error_without_a_json_object_has_its_status(void **state)
 static void headers_are_found_in_any_case(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "X-Jobsched-Output-Bytes: \t 12 \r\nContent-Length: 2\r\n\r\n{}", HEAR});
+	SERVER({.reply = OK "X-Jobsched-Output-Bytes: \t 12 \r\nContent-Length: 2\r\n\r\n{}",
+		READ_REQUEST});
 	assert_true(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	assert_string_equal(http_client_header(c, "x-jobsched-output-bytes"), "12");
 	assert_null(http_client_header(c, "x-jobsched-output"));
@@ -265,9 +270,10 @@ static void a_refusal_before_the_body_was_sent_is_read(void **state)
 	memset(big, 'x', 4 * 1024 * 1024);
 	json_object_set_new(body, "script", json_string(big));
 	/* Sends 413 and closes the connection after reading a few bytes. */
-	SERVER({.say = "HTTP/1.1 413 Too Large\r\nContent-Length: 66\r\n\r\n"
-		       "{\"error\":{\"code\":\"too_large\",\"message\":\"too big\",\"field\":null}}   ",
-		.pause_ms = 50},
+	SERVER({.reply = "HTTP/1.1 413 Too Large\r\nContent-Length: 66\r\n\r\n"
+			 "{\"error\":{\"code\":\"too_large\",\"message\":\"too "
+			 "big\",\"field\":null}}   ",
+		       .pause_ms = 50},
 		{.pause_ms = 300});
 	assert_false(http_client_call(c, "POST", "/v1/jobs", body, 1000, &got, &e));
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
@@ -278,7 +284,7 @@ static void a_refusal_before_the_body_was_sent_is_read(void **state)
 
 static void refuses(const char *answer, size_t len)
 {
-	SERVER({.say = answer, .len = len, HEAR});
+	SERVER({.reply = answer, .len = len, READ_REQUEST});
 	if (http_client_call(c, "GET", "/", NULL, 2000, &got, &e))
 		fail_msg("accepted: %s", answer);
 	/* Refused because of its content, not because of missing data. */
@@ -321,7 +327,8 @@ static void invalid_responses_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(answers); i++)
 		refuses(answers[i], 0);
-	refuses(OK "X: a\0b\r\nContent-Length: 2\r\n\r\n{}", sizeof(OK "X: a\0b\r\nContent-Length: 2\r\n\r\n{}") - 1);
+	refuses(OK "X: a\0b\r\nContent-Length: 2\r\n\r\n{}",
+		sizeof(OK "X: a\0b\r\nContent-Length: 2\r\n\r\n{}") - 1);
 }
 
 static void an_endless_head_is_refused(void **state)
@@ -372,7 +379,7 @@ static void a_path_too_long_for_a_socket_is_refused(void **state)
 static void a_write_without_a_response_is_uncertain(void **state)
 {
 	(void)state;
-	SERVER({.say = "HTTP/1.1 20", HEAR});
+	SERVER({.reply = "HTTP/1.1 20", READ_REQUEST});
 	assert_false(http_client_call(c, "POST", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	end(&s, &c);
@@ -381,7 +388,7 @@ static void a_write_without_a_response_is_uncertain(void **state)
 static void a_write_with_an_incomplete_response_is_uncertain(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "Content-Length: 100\r\n\r\n{", HEAR});
+	SERVER({.reply = OK "Content-Length: 100\r\n\r\n{", READ_REQUEST});
 	assert_false(http_client_call(c, "POST", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	end(&s, &c);
@@ -390,7 +397,7 @@ static void a_write_with_an_incomplete_response_is_uncertain(void **state)
 static void a_read_with_an_incomplete_response_is_unreachable(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\n{", HEAR});
+	SERVER({.reply = OK "Transfer-Encoding: chunked\r\n\r\n5\r\n{", READ_REQUEST});
 	assert_false(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	end(&s, &c);
@@ -399,8 +406,8 @@ static void a_read_with_an_incomplete_response_is_unreachable(void **state)
 static void a_read_on_a_closed_kept_connection_is_sent_again(void **state)
 {
 	(void)state;
-	SERVER({.say = OK "Content-Length: 2\r\n\r\n{}", HEAR}, {.pause_ms = 1},
-		{.say = OK "Content-Length: 2\r\n\r\n[]", HEAR});
+	SERVER({.reply = OK "Content-Length: 2\r\n\r\n{}", READ_REQUEST}, {.pause_ms = 1},
+		{.reply = OK "Content-Length: 2\r\n\r\n[]", READ_REQUEST});
 	assert_true(http_client_call(c, "GET", "/1", NULL, 2000, &got, &e));
 	json_decref(got);
 	got = NULL;
@@ -418,7 +425,7 @@ static void a_server_that_does_not_respond_causes_a_timeout(void **state)
 	usec_t before = clock_boot(&clock_system), took;
 
 	(void)state;
-	SERVER({.pause_ms = 600, HEAR});
+	SERVER({.pause_ms = 600, READ_REQUEST});
 	assert_false(http_client_call(c, "GET", "/", NULL, 100, &got, &e));
 	took = clock_boot(&clock_system) - before;
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
@@ -429,8 +436,9 @@ static void a_server_that_does_not_respond_causes_a_timeout(void **state)
 static void a_slow_server_causes_a_timeout_of_the_whole_call(void **state)
 {
 	(void)state;
-	SERVER({.say = OK, HEAR}, {.say = "A: b\r\n", .pause_ms = 80}, {.say = "A: b\r\n", .pause_ms = 80},
-		{.say = "A: b\r\n", .pause_ms = 80}, {.say = "Content-Length: 2\r\n\r\n{}", .pause_ms = 80});
+	SERVER({.reply = OK, READ_REQUEST}, {.reply = "A: b\r\n", .pause_ms = 80},
+		{.reply = "A: b\r\n", .pause_ms = 80}, {.reply = "A: b\r\n", .pause_ms = 80},
+		{.reply = "Content-Length: 2\r\n\r\n{}", .pause_ms = 80});
 	assert_false(http_client_call(c, "POST", "/", NULL, 150, &got, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	end(&s, &c);
@@ -443,9 +451,10 @@ static void a_stream_is_passed_on_as_it_arrives(void **state)
 	AUTO_DONE(buf) text = {};
 
 	(void)state;
-	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", HEAR},
-		{.say = "6\r\n wor", .pause_ms = 30}, {.say = "ld\r\n0\r\n\r\n", .pause_ms = 30},
-		{.say = OK "Content-Length: 2\r\n\r\n{}", HEAR});
+	SERVER({.reply = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", READ_REQUEST},
+		{.reply = "6\r\n wor", .pause_ms = 30},
+		{.reply = "ld\r\n0\r\n\r\n", .pause_ms = 30},
+		{.reply = OK "Content-Length: 2\r\n\r\n{}", READ_REQUEST});
 	assert_true(http_client_stream(c, "/out", -1, collect, &text, &e));
 	assert_string_equal(text.data, "hello world");
 	assert_true(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
@@ -458,7 +467,7 @@ static void an_incomplete_stream_is_an_error(void **state)
 	AUTO_DONE(buf) text = {};
 
 	(void)state;
-	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", HEAR});
+	SERVER({.reply = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", READ_REQUEST});
 	assert_false(http_client_stream(c, "/out", -1, collect, &text, &e));
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	assert_string_equal(text.data, "hello");
@@ -470,8 +479,9 @@ static void a_stream_without_data_causes_a_timeout(void **state)
 	AUTO_DONE(buf) text = {};
 
 	(void)state;
-	SERVER({.say = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", HEAR},
-		{.say = "5\r\nhello\r\n", .pause_ms = 60}, {.say = "0\r\n\r\n", .pause_ms = 500});
+	SERVER({.reply = OK "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", READ_REQUEST},
+		{.reply = "5\r\nhello\r\n", .pause_ms = 60},
+		{.reply = "0\r\n\r\n", .pause_ms = 500});
 	assert_false(http_client_stream(c, "/out", 200, collect, &text, &e));
 	assert_string_equal(text.data, "hellohello");
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
@@ -489,8 +499,8 @@ static void a_receiver_can_end_the_stream(void **state)
 	AUTO_DONE(buf) text = {};
 
 	(void)state;
-	SERVER({.say = OK "Content-Length: 100\r\n\r\nhello", HEAR}, {.pause_ms = 1},
-		{.say = OK "Content-Length: 2\r\n\r\n{}", HEAR});
+	SERVER({.reply = OK "Content-Length: 100\r\n\r\nhello", READ_REQUEST}, {.pause_ms = 1},
+		{.reply = OK "Content-Length: 2\r\n\r\n{}", READ_REQUEST});
 	assert_true(http_client_stream(c, "/out", 2000, enough, &text, &e));
 	assert_string_equal(text.data, "hello");
 	assert_true(http_client_call(c, "GET", "/", NULL, 2000, &got, &e));
@@ -501,11 +511,12 @@ static void a_receiver_can_end_the_stream(void **state)
 static void an_error_instead_of_a_stream_is_an_error(void **state)
 {
 	static const char body[] = "{\"error\":{\"code\":\"not_found\",\"message\":\"no run 7\"}}";
-	AUTO_TEXT answer = xprintf("HTTP/1.1 404 No\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+	AUTO_TEXT answer =
+		xprintf("HTTP/1.1 404 No\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
 	AUTO_DONE(buf) text = {};
 
 	(void)state;
-	SERVER({.say = answer, HEAR});
+	SERVER({.reply = answer, READ_REQUEST});
 	assert_false(http_client_stream(c, "/out", 2000, collect, &text, &e));
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 	assert_int_equal(text.len, 0);
