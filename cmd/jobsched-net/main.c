@@ -37,12 +37,17 @@ static const struct {
 	size_t offset;
 	const char *help;
 } table[] = {
-	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir), "directory of the socket net.sock"},
-	{"state-dir", "DIR", offsetof(struct options, state_dir), "directory of the artifact cache"},
+	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir),
+		"directory of the socket net.sock"},
+	{"state-dir", "DIR", offsetof(struct options, state_dir),
+		"directory of the artifact cache"},
 	{"system", NULL, offsetof(struct options, system), "serve the system daemon; not as root"},
-	{"client-user", "NAME", offsetof(struct options, client), "user of the daemon with --system; default: jobsched"},
-	{"linger", "SECONDS", offsetof(struct options, linger), "exit after this time without a daemon; 0: never; default: 60"},
-	{"background", NULL, offsetof(struct options, background), "return when the socket is ready; log to DIR/net.log"},
+	{"client-user", "NAME", offsetof(struct options, client),
+		"user of the daemon with --system; default: jobsched"},
+	{"linger", "SECONDS", offsetof(struct options, linger),
+		"exit after this time without a daemon; 0: never; default: 60"},
+	{"background", NULL, offsetof(struct options, background),
+		"return when the socket is ready; log to DIR/net.log"},
 	{"help", NULL, 0, "show this help"},
 	{"version", NULL, 0, "show the version"},
 };
@@ -52,9 +57,11 @@ static const struct {
 static void net_help_print(FILE *out)
 {
 	fputs("usage: jobsched-net --runtime-dir DIR --state-dir DIR [OPTION…]\n"
-	      "Delivers webhooks and fetches artifacts for jobschedd. See jobsched-net(8).\n\n", out);
+	      "Delivers webhooks and fetches artifacts for jobschedd. See jobsched-net(8).\n\n",
+		out);
 	for (size_t i = 0; i < ELEMENTS(table); i++) {
-		AUTO_TEXT name = xprintf("--%s %s", table[i].name, table[i].arg ? table[i].arg : "");
+		AUTO_TEXT name =
+			xprintf("--%s %s", table[i].name, table[i].arg ? table[i].arg : "");
 
 		fprintf(out, "  %-20s  %s\n", name, table[i].help);
 	}
@@ -67,7 +74,8 @@ static int net_options_parse(int argc, char **argv, struct options *o)
 	int c, i = 0;
 
 	for (size_t k = 0; k < ELEMENTS(table); k++)
-		longs[k] = (struct option){table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
+		longs[k] = (struct option){
+			table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
 	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
 		char *at = (char *)o + table[i].offset;
 
@@ -97,18 +105,23 @@ static bool socket_listen(const struct options *o, int *ret, struct err *e)
 	AUTO_TEXT path = xprintf("%s/net.sock", o->runtime_dir);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* In system mode the daemon runs as another user. Clients are checked by SO_PEERCRED, so the mode can be open. */
+	/*
+	 * In system mode the daemon runs as another user. Clients are checked by SO_PEERCRED, so
+	 * the mode can be open.
+	 */
 	mode_t mask = umask(o->system ? 0111 : 0177);
 	int r;
 
 	if (strlen(path) >= sizeof(a.sun_path)) {
 		umask(mask);
-		return err_set(e, ERR_INVALID, "the socket path '%s' is longer than %zu bytes: choose a shorter --runtime-dir",
+		return err_set(e, ERR_INVALID,
+			"the socket path '%s' is longer than %zu bytes: choose a shorter --runtime-dir",
 			path, sizeof(a.sun_path) - 1);
 	}
 	memcpy(a.sun_path, path, strlen(path));
 	unlink(path);
-	r = fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0 ? errno : 0;
+	r = fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0 ? errno
+											   : 0;
 	umask(mask);
 	if (r)
 		return err_errno(e, r, "could not listen at '%s'", path);
@@ -116,7 +129,10 @@ static bool socket_listen(const struct options *o, int *ret, struct err *e)
 	return true;
 }
 
-/* The kernel releases the lock when the process exits, so a stale socket file is not mistaken for a running process. */
+/*
+ * The kernel releases the lock when the process exits, so a stale socket file is not mistaken for a
+ * running process.
+ */
 static bool lock_take(const struct options *o, int *ret, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/net.lock", o->runtime_dir);
@@ -138,7 +154,8 @@ static bool client_uid(const struct options *o, uid_t *ret, struct err *e)
 	if (!o->system)
 		return true;
 	if (geteuid() == 0)
-		return err_set(e, ERR_REFUSED, "jobsched-net does not run as root; run it as user jobsched-net "
+		return err_set(e, ERR_REFUSED,
+			"jobsched-net does not run as root; run it as user jobsched-net "
 			"(systemctl start jobsched-net)");
 	pw = getpwnam(name);
 	if (!pw)
@@ -165,8 +182,9 @@ static bool watch_signals(sd_event *ev, struct err *e)
 	static const int ends[] = {SIGTERM, SIGINT};
 	int r = 0;
 
+	/* without a handler, a signal ends the loop */
 	for (size_t i = 0; r >= 0 && i < ELEMENTS(ends); i++)
-		r = sd_event_add_signal(ev, NULL, ends[i] | SD_EVENT_SIGNAL_PROCMASK, NULL, NULL); /* ends the loop */
+		r = sd_event_add_signal(ev, NULL, ends[i] | SD_EVENT_SIGNAL_PROCMASK, NULL, NULL);
 	return r >= 0 || err_errno(e, -r, "could not watch signals");
 }
 
@@ -193,8 +211,13 @@ static int net_serve(const struct options *o, int64_t linger, int *ready)
 	if (r < 0)
 		err_errno(&e, -r, "could not create an event loop");
 	else if (watch_signals(ev, &e) && socket_listen(o, &sock, &e))
-		net_server_new(ev, &(struct net_server_options){.listen = sock, .state_dir = o->state_dir,
-			.private_copies = !o->system, .client = client, .linger = linger * USEC_SEC}, &server, &e);
+		net_server_new(ev,
+			&(struct net_server_options){.listen = sock,
+				.state_dir = o->state_dir,
+				.private_copies = !o->system,
+				.client = client,
+				.linger = linger * USEC_SEC},
+			&server, &e);
 	if (!server) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;

@@ -17,4 +17,5 @@ void deadlines_done(struct deadlines *h);
 void deadline_set(struct deadlines *h, struct deadline *d, usec_t at);
 void deadline_clear(struct deadlines *h, struct deadline *d); /* one that is not set is ignored */
 usec_t deadlines_next(const struct deadlines *h);             /* USEC_NEVER: none */
-struct deadline *deadlines_take(struct deadlines *h, usec_t now); /* clears and returns one that is due; NULL: none */
+/* clears and returns one that is due; NULL: none */
+struct deadline *deadlines_take(struct deadlines *h, usec_t now);

@@ -15,7 +15,8 @@ int detach_start(int log)
 	int pipe[2];
 	pid_t pid;
 
-	unsetenv("NOTIFY_SOCKET"); /* of the daemon that starts this program: READY=1 is sent by the daemon only */
+	/* of the daemon that starts this program: READY=1 is sent by the daemon only */
+	unsetenv("NOTIFY_SOCKET");
 	if (null < 0 || pipe2(pipe, O_CLOEXEC) < 0 || (pid = fork()) < 0)
 		return -errno;
 	if (pid > 0) {

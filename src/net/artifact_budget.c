@@ -43,7 +43,10 @@ static bool entry_in_use_by(const struct artifact_cache *c, const char *key, int
 	return false;
 }
 
-/* The bytes that runs and tasks of one owner use. An artifact that several owners use counts for each of them. */
+/*
+ * The bytes that runs and tasks of one owner use. An artifact that several owners use counts for
+ * each of them.
+ */
 static int64_t owner_bytes_used(const struct artifact_cache *c, int64_t uid)
 {
 	struct artifact_entry *v = NULL;
@@ -58,13 +61,18 @@ static int64_t owner_bytes_used(const struct artifact_cache *c, int64_t uid)
 	return sum;
 }
 
-/* One owner may use half of the budget, or the space for one artifact of the largest size if that is more. */
+/*
+ * One owner may use half of the budget, or the space for one artifact of the largest size if that
+ * is more.
+ */
 static bool owner_over_share(const struct artifact_task *t, int64_t missing)
 {
 	const struct artifact_cache *c = t->cache;
-	int64_t one = 2 * t->limit, half = c->budget / 2; /* one: the archive and its tree exist at the same time */
+	/* one: the archive and its tree exist at the same time */
+	int64_t one = 2 * t->limit, half = c->budget / 2;
 
-	return !c->o.private_copies && owner_bytes_used(c, t->uid) + missing > (one > half ? one : half);
+	return !c->o.private_copies &&
+		owner_bytes_used(c, t->uid) + missing > (one > half ? one : half);
 }
 
 int64_t artifact_budget_grant(struct artifact_task *t, int64_t needed)
@@ -79,7 +87,10 @@ int64_t artifact_budget_grant(struct artifact_task *t, int64_t needed)
 		return QUOTA_OWNER;
 	room = artifact_budget_evict(c, missing + GRANT_STEP);
 	if (room >= missing) {
-		t->granted = room >= missing + GRANT_STEP && !owner_over_share(t, missing + GRANT_STEP) ? needed + GRANT_STEP : needed;
+		t->granted =
+			room >= missing + GRANT_STEP && !owner_over_share(t, missing + GRANT_STEP)
+			? needed + GRANT_STEP
+			: needed;
 		return t->granted;
 	}
 	if (t->copy_for)

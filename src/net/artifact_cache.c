@@ -56,7 +56,8 @@ void artifact_cache_drop(struct request *r, struct artifact_cache *c)
 			artifact_task_free(t);
 	}
 	artifact_entry_copy_name(r, copy);
-	if (c->o.private_copies && r->key[0] && faccessat(c->dir, copy, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (c->o.private_copies && r->key[0] &&
+		faccessat(c->dir, copy, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		artifact_entry_remove(c, copy);
 	r->key[0] = '\0';
 	artifact_tasks_start(c);
@@ -107,7 +108,8 @@ static void stale_entries_remove(struct artifact_cache *c)
 		artifact_entry_remove(c, names.v[i]);
 }
 
-bool artifact_cache_new(struct sd_event *ev, const struct artifact_cache_options *o, struct artifact_cache **ret, struct err *e)
+bool artifact_cache_new(struct sd_event *ev, const struct artifact_cache_options *o,
+	struct artifact_cache **ret, struct err *e)
 {
 	AUTO(artifact_cache) *c = xcalloc(1, sizeof(*c));
 	int r = io_mkdirs(o->dir, 0700);
@@ -117,7 +119,8 @@ bool artifact_cache_new(struct sd_event *ev, const struct artifact_cache_options
 	c->remover_control = -1;
 	c->dir = r < 0 ? -1 : open(o->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (c->dir < 0)
-		return err_errno(e, r < 0 ? -r : errno, "could not open the directory '%s'", o->dir);
+		return err_errno(
+			e, r < 0 ? -r : errno, "could not open the directory '%s'", o->dir);
 	c->o.dir = NULL;
 	stale_entries_remove(c);
 	*ret = STEAL(c);

@@ -19,7 +19,8 @@
 
 #define REDIRECTS 5
 #define CONNECT_TIMEOUT 15L     /* seconds */
-#define SLOW_BYTES 100L         /* bytes per second; a download that is slower for SLOW_TIME seconds is aborted */
+/* bytes per second; a download that is slower for SLOW_TIME seconds is aborted */
+#define SLOW_BYTES 100L
 #define SLOW_TIME 60L
 #define OPEN_TIMEOUT_MS 20000
 #define CHUNK (64 << 10)
@@ -50,7 +51,8 @@ static bool data_write(struct fetch *f, const void *data, size_t len)
 static bool data_refused(const struct fetch *f, struct err *e)
 {
 	if (f->got > f->s->limit)
-		return err_set(e, ERR_TOO_LARGE, "it has more than %lld bytes (see artifact-limit in jobschedd.conf(5))",
+		return err_set(e, ERR_TOO_LARGE,
+			"it has more than %lld bytes (see artifact-limit in jobschedd.conf(5))",
 			(long long)f->s->limit);
 	if (f->why.kind != ERR_NONE) {
 		*e = f->why;
@@ -70,16 +72,21 @@ static int local_file_receive(int from, int64_t timeout_ms, int *ret_error)
 	} control = {};
 	int32_t error = 0;
 	struct iovec iov = {&error, sizeof(error)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
 	struct pollfd p = {.fd = from, .events = POLLIN};
 	const struct cmsghdr *c;
 	int fd = -1;
 
 	*ret_error = EIO;
-	if (poll(&p, 1, (int)timeout_ms) != 1 || recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
+	if (poll(&p, 1, (int)timeout_ms) != 1 ||
+		recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
 		return -1;
 	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+		c->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(&fd, CMSG_DATA(c), sizeof(int));
 	*ret_error = error ? error : fd < 0 ? EIO : 0;
 	return fd;
@@ -88,9 +95,11 @@ static int local_file_receive(int from, int64_t timeout_ms, int *ret_error)
 static bool local_file_refused(const char *path, int error, struct err *e)
 {
 	if (error == EINVAL || error == ELOOP)
-		return err_set(e, ERR_INVALID, "'%s' is not a regular file of an ordinary file system", path);
+		return err_set(e, ERR_INVALID,
+			"'%s' is not a regular file of an ordinary file system", path);
 	if (error == EIO)
-		return err_set(e, ERR_BUSY, "the process that opens '%s' as the owner of the job did not answer", path);
+		return err_set(e, ERR_BUSY,
+			"the process that opens '%s' as the owner of the job did not answer", path);
 	return err_errno(e, error, "'%s' cannot be opened by the owner of the job", path);
 }
 
@@ -106,7 +115,7 @@ static bool local_file_copy(struct fetch *f, struct err *e)
 		path += 2;
 	fd = local_file_receive(f->s->file_socket, OPEN_TIMEOUT_MS, &error);
 	if (!error)
-		error = -plain_file_check(fd); /* checked again: the check of the spawner's child is not relied upon */
+		error = -plain_file_check(fd); /* not only by the spawner's child */
 	if (error)
 		return local_file_refused(path, error, e);
 	while ((n = read(fd, chunk, CHUNK)) != 0) {
@@ -132,34 +141,38 @@ static bool curl_set_options(CURL *c, struct fetch *f)
 	bool safe = text_starts(f->s->url, "https:");
 
 	return curl_easy_setopt(c, CURLOPT_URL, f->s->url) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, safe ? "https" : "http,https") == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_MAXREDIRS, (long)REDIRECTS) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(f->s->timeout / USEC_MSEC)) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, SLOW_TIME) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_WRITEDATA, f) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, safe ? "https" : "http,https") ==
+		CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_MAXREDIRS, (long)REDIRECTS) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(f->s->timeout / USEC_MSEC)) ==
+		CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, SLOW_TIME) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_WRITEDATA, f) == CURLE_OK &&
 #if LIBCURL_VERSION_NUM >= 0x075700
-	       curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 #endif
-	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, f->text) == CURLE_OK;
+		curl_easy_setopt(c, CURLOPT_ERRORBUFFER, f->text) == CURLE_OK;
 }
 
 static bool network_failed(CURLcode result, long status)
 {
-	static const CURLcode codes[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
-		CURLE_OPERATION_TIMEDOUT, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE};
+	static const CURLcode codes[] = {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY,
+		CURLE_COULDNT_CONNECT, CURLE_OPERATION_TIMEDOUT, CURLE_RECV_ERROR, CURLE_SEND_ERROR,
+		CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE};
 
 	for (size_t i = 0; i < ELEMENTS(codes); i++)
 		if (codes[i] == result)
 			return true;
-	return result == CURLE_HTTP_RETURNED_ERROR && (status >= 500 || status == 429 || status == 408);
+	return result == CURLE_HTTP_RETURNED_ERROR &&
+		(status >= 500 || status == 429 || status == 408);
 }
 
 /* ERR_UNREACHABLE: the network or the server failed; a retry may succeed. */
@@ -214,10 +227,12 @@ bool artifact_download(const struct artifact_source *s, int fd, struct err *e)
 
 	sha256_init(&f.hash);
 	if (!(text_starts(s->url, "file:") ? local_file_copy(&f, &why) : download(&f, &why)))
-		return err_set(e, why.kind, "could not fetch the artifact '%.*s': %s", shown > 150 ? 150 : shown, s->url, why.msg);
+		return err_set(e, why.kind, "could not fetch the artifact '%.*s': %s",
+			shown > 150 ? 150 : shown, s->url, why.msg);
 	sha256_end(&f.hash, sum);
 	if (strcmp(sha256_hex(sum, hex), s->sha256) != 0)
-		return err_set(e, ERR_INVALID, "the artifact '%.*s' has the SHA-256 %s, not the one of the job",
+		return err_set(e, ERR_INVALID,
+			"the artifact '%.*s' has the SHA-256 %s, not the one of the job",
 			shown > 150 ? 150 : shown, s->url, hex);
 	return true;
 }
@@ -242,5 +257,6 @@ bool artifact_download_verify(int fd, const char *sha256, struct err *e)
 	}
 	sha256_end(&hash, sum);
 	return strcmp(sha256_hex(sum, hex), sha256) == 0 ||
-	       err_set(e, ERR_CONFLICT, "the cached artifact was altered: it has the SHA-256 %s now", hex);
+		err_set(e, ERR_CONFLICT,
+			"the cached artifact was altered: it has the SHA-256 %s now", hex);
 }

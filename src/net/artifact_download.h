@@ -8,16 +8,19 @@
 struct err;
 struct quota;
 
-#define ARTIFACT_DOWNLOAD_TRIES 3 /* of one download, if the network or the server fails; they do not count as retries of the job */
+/* of one download, if the network or the server fails; they do not count as retries of the job */
+#define ARTIFACT_DOWNLOAD_TRIES 3
 
 struct artifact_source {
 	const char *url;      /* file:/path, http: or https: */
 	const char *sha256;   /* lower-case hexadecimal digits */
 	int64_t limit;        /* bytes */
 	usec_t timeout;       /* of one try */
-	int file_socket;      /* for a 'file:' URL: a child of the spawner sends the open file here; borrowed */
+	/* for a 'file:' URL: a child of the spawner sends the open file here; borrowed */
+	int file_socket;
 	struct quota *quota;
 };
 /* 'fd' is an empty file. Errors show the URL without its query, which may contain a token. */
 bool artifact_download(const struct artifact_source *s, int fd, struct err *e);
-bool artifact_download_verify(int fd, const char *sha256, struct err *e); /* reads the whole file from its start */
+/* reads the whole file from its start */
+bool artifact_download_verify(int fd, const char *sha256, struct err *e);

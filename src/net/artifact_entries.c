@@ -48,15 +48,18 @@ static int compare_last_use(const void *a, const void *b)
 	return x->used_at < y->used_at ? -1 : x->used_at > y->used_at;
 }
 
-bool artifact_entry_read(const struct artifact_cache *c, const char *name, struct artifact_entry *ret)
+bool artifact_entry_read(
+	const struct artifact_cache *c, const char *name, struct artifact_entry *ret)
 {
 	AUTO_TEXT path = xprintf("%s/size", name);
-	AUTO_TEXT content = xprintf("%s/%s", name, c->o.private_copies && !text_starts(name, "run-") ? "file" : "tree");
+	AUTO_TEXT content = xprintf(
+		"%s/%s", name, c->o.private_copies && !text_starts(name, "run-") ? "file" : "tree");
 	AUTO_FD fd = openat(c->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	AUTO_DONE(buf) text = {};
 	struct stat st, there;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || fstatat(c->dir, content, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (fd < 0 || fstat(fd, &st) < 0 ||
+		fstatat(c->dir, content, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 		io_read_all(fd, &text, 64) < 0 || !text.len)
 		return false;
 	text.data[strcspn(text.data, "\n")] = '\0';
@@ -149,13 +152,14 @@ static void remover_start(struct artifact_cache *c)
 		return;
 	}
 	c->remove_again = false;
-	if (!child_start(&(struct child_request){.task = CHILD_REMOVE, .file = -1, .other = c->dir}, &c->remover,
-		&c->remover_control, &e)) {
+	if (!child_start(&(struct child_request){.task = CHILD_REMOVE, .file = -1, .other = c->dir},
+		    &c->remover, &c->remover_control, &e)) {
 		c->remover = 0;
 		log_warning("%s", e.msg);
 		return;
 	}
-	sd_event_add_io(c->ev, &c->remover_source, c->remover_control, EPOLLIN, on_remover_result, c);
+	sd_event_add_io(
+		c->ev, &c->remover_source, c->remover_control, EPOLLIN, on_remover_result, c);
 }
 
 void artifact_entry_remove(struct artifact_cache *c, const char *name)

@@ -60,7 +60,8 @@ void artifact_task_free(struct artifact_task *t)
 
 bool artifact_task_serves(const struct artifact_task *t, const struct request *r)
 {
-	return r->stage == REQUEST_UNDER_WAY && (t->copy_for ? r == t->copy_for : strcmp(r->key, t->key) == 0);
+	return r->stage == REQUEST_UNDER_WAY &&
+		(t->copy_for ? r == t->copy_for : strcmp(r->key, t->key) == 0);
 }
 
 static void task_failed(struct artifact_task *t, enum err_kind kind, const char *why)
@@ -91,7 +92,8 @@ static int on_task_report(sd_event_source *source, int fd, uint32_t events, void
 	}
 	if (n != (ssize_t)sizeof(w)) {
 		w = (struct quota_report){.kind = QUOTA_FAILED, .error = ERR_INVALID};
-		snprintf(w.text, sizeof(w.text), "the process that handles the artifact ended early; it may have needed too much memory");
+		snprintf(w.text, sizeof(w.text),
+			"the process that handles the artifact ended early; it may have needed too much memory");
 	}
 	task_report_apply(t, &w);
 	return 0;
@@ -104,7 +106,8 @@ static int on_task_timeout(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	task_failed(t, ERR_INVALID, "the artifact could not be fetched and unpacked in time (see artifact-timeout in jobschedd.conf(5))");
+	task_failed(t, ERR_INVALID,
+		"the artifact could not be fetched and unpacked in time (see artifact-timeout in jobschedd.conf(5))");
 	artifact_task_free(t);
 	artifact_tasks_start(c);
 	return 0;
@@ -112,7 +115,9 @@ static int on_task_timeout(sd_event_source *source, uint64_t usec, void *arg)
 
 static bool task_child_start(struct artifact_task *t, const struct child_request *o, struct err *e)
 {
-	usec_t patience = (o->task == CHILD_DOWNLOAD ? ARTIFACT_DOWNLOAD_TRIES * t->timeout : t->timeout) + KILL_MARGIN;
+	usec_t patience =
+		(o->task == CHILD_DOWNLOAD ? ARTIFACT_DOWNLOAD_TRIES * t->timeout : t->timeout) +
+		KILL_MARGIN;
 	int r;
 
 	t->granted = 0;
@@ -122,7 +127,8 @@ static bool task_child_start(struct artifact_task *t, const struct child_request
 	}
 	r = sd_event_add_io(t->cache->ev, &t->source, t->control, EPOLLIN, on_task_report, t);
 	if (r >= 0)
-		r = sd_event_add_time_relative(t->cache->ev, &t->timer, CLOCK_BOOTTIME, (uint64_t)patience, 1, on_task_timeout, t);
+		r = sd_event_add_time_relative(t->cache->ev, &t->timer, CLOCK_BOOTTIME,
+			(uint64_t)patience, 1, on_task_timeout, t);
 	return r >= 0 || err_errno(e, -r, "could not watch the process that handles the artifact");
 }
 
@@ -136,8 +142,15 @@ static bool task_unpack_begin(struct artifact_task *t, int file, bool check, str
 		(tree = openat(t->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
 		return err_errno(e, errno, "could not write to the artifact cache");
 	t->stage = TASK_UNPACKING;
-	return task_child_start(t, &(struct child_request){.task = CHILD_UNPACK, .url = t->url, .sha256 = check ? t->sha256 : "",
-		.limit = t->limit, .timeout = t->timeout, .file = file, .other = tree}, e);
+	return task_child_start(t,
+		&(struct child_request){.task = CHILD_UNPACK,
+			.url = t->url,
+			.sha256 = check ? t->sha256 : "",
+			.limit = t->limit,
+			.timeout = t->timeout,
+			.file = file,
+			.other = tree},
+		e);
 }
 
 static bool task_dir(struct artifact_task *t, struct err *e)
@@ -217,7 +230,9 @@ static void task_report_apply(struct artifact_task *t, const struct quota_report
 	struct err e = {};
 	bool altered = w->kind == QUOTA_FAILED && w->error == ERR_CONFLICT && t->copy_for;
 
-	if (w->kind == QUOTA_DONE && (t->stage == TASK_FETCHING ? task_fetched(t, w->bytes, &e) : task_unpacked(t, w->bytes, &e))) {
+	if (w->kind == QUOTA_DONE &&
+		(t->stage == TASK_FETCHING ? task_fetched(t, w->bytes, &e)
+					   : task_unpacked(t, w->bytes, &e))) {
 		artifact_tasks_start(c);
 		return;
 	}
@@ -232,7 +247,11 @@ static void task_report_apply(struct artifact_task *t, const struct quota_report
 		return;
 	}
 	if (w->kind == QUOTA_FAILED)
-		task_failed(t, w->error == ERR_BUSY || w->error == ERR_UNREACHABLE ? (enum err_kind)w->error : ERR_INVALID, w->text);
+		task_failed(t,
+			w->error == ERR_BUSY || w->error == ERR_UNREACHABLE
+				? (enum err_kind)w->error
+				: ERR_INVALID,
+			w->text);
 	else
 		task_failed(t, e.kind, e.msg);
 	artifact_task_free(t);
@@ -244,8 +263,12 @@ static void task_report_apply(struct artifact_task *t, const struct quota_report
 static bool task_fetch_begin(struct artifact_task *t, struct err *e)
 {
 	bool local = text_starts(t->url, "file:");
-	struct child_request o = {.task = local ? CHILD_COPY : CHILD_DOWNLOAD, .url = t->url, .sha256 = t->sha256, .limit = t->limit,
-		.timeout = t->timeout, .other = -1};
+	struct child_request o = {.task = local ? CHILD_COPY : CHILD_DOWNLOAD,
+		.url = t->url,
+		.sha256 = t->sha256,
+		.limit = t->limit,
+		.timeout = t->timeout,
+		.other = -1};
 	AUTO_FD file = openat(t->dir, "file", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	AUTO_FD mine = -1;
 	struct request *r = *t->cache->o.requests;
@@ -298,7 +321,8 @@ void artifact_tasks_start(struct artifact_cache *c)
 		next = t->next;
 		if (t->stage != TASK_WAITING || !task_may_start(c, t))
 			continue;
-		if (task_dir(t, &e) && (t->copy_for ? task_copy_begin(t, &e) : task_fetch_begin(t, &e)))
+		if (task_dir(t, &e) &&
+			(t->copy_for ? task_copy_begin(t, &e) : task_fetch_begin(t, &e)))
 			continue;
 		task_failed(t, e.kind, e.msg);
 		artifact_task_free(t);
@@ -310,8 +334,15 @@ void artifact_task_add(struct artifact_cache *c, const struct request *r, struct
 	struct artifact_task *t = xcalloc(1, sizeof(*t)), **last = &c->tasks;
 	char id[RANDOM_ID_LEN + 1];
 
-	*t = (struct artifact_task){.cache = c, .copy_for = copy_for, .url = xstrdup(r->payload.texts[0]),
-		.sha256 = xstrdup(r->payload.texts[1]), .uid = r->uid, .limit = r->limit, .timeout = r->timeout, .dir = -1, .control = -1};
+	*t = (struct artifact_task){.cache = c,
+		.copy_for = copy_for,
+		.url = xstrdup(r->payload.texts[0]),
+		.sha256 = xstrdup(r->payload.texts[1]),
+		.uid = r->uid,
+		.limit = r->limit,
+		.timeout = r->timeout,
+		.dir = -1,
+		.control = -1};
 	memcpy(t->key, r->key, sizeof(t->key));
 	io_random_id(id);
 	snprintf(t->name, sizeof(t->name), ".new-%s", id);

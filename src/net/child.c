@@ -30,7 +30,8 @@ enum { FD_REQUEST = 3, FD_FILE, FD_OTHER, FD_CONTROL, FD_END };
 
 static int child_spawn(pid_t *pid, const int fds[FD_END], bool network)
 {
-	char *const argv[] = {(char *)"jobsched-net", (char *)"--child", NULL}, *const none[] = {NULL};
+	char *const argv[] = {(char *)"jobsched-net", (char *)"--child", NULL},
+		    *const none[] = {NULL};
 	posix_spawn_file_actions_t files;
 	char program[OWN_PROGRAM_MAX];
 	posix_spawnattr_t attr;
@@ -48,7 +49,8 @@ static int child_spawn(pid_t *pid, const int fds[FD_END], bool network)
 	posix_spawnattr_setsigmask(&attr, &empty);
 	posix_spawnattr_setsigdefault(&attr, &all);
 	/* only downloads get the environment, which may contain a proxy and its password */
-	r = posix_spawn(pid, io_own_program(program), &files, &attr, argv, network ? environ : none);
+	r = posix_spawn(
+		pid, io_own_program(program), &files, &attr, argv, network ? environ : none);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&files);
 	return r;
@@ -59,7 +61,8 @@ static int request_memfd(const struct child_request *o, struct err *e)
 	AUTO_TEXT task = xprintf("%d", (int)o->task);
 	AUTO_TEXT limit = xprintf("%" PRId64, o->limit);
 	AUTO_TEXT timeout = xprintf("%" PRId64, o->timeout);
-	const char *texts[] = {task, limit, timeout, o->url ? o->url : "", o->sha256 ? o->sha256 : ""};
+	const char *texts[] = {
+		task, limit, timeout, o->url ? o->url : "", o->sha256 ? o->sha256 : ""};
 
 	return net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
 }
@@ -105,8 +108,13 @@ static bool task_fetch(struct task *t, struct err *e)
 {
 	if (t->kind == CHILD_COPY && !confine_child(-1, e))
 		return false;
-	return artifact_download(&(struct artifact_source){.url = t->url, .sha256 = t->sha256, .limit = t->limit, .timeout = t->timeout,
-		.file_socket = FD_OTHER, .quota = &t->quota}, FD_FILE, e);
+	return artifact_download(&(struct artifact_source){.url = t->url,
+					 .sha256 = t->sha256,
+					 .limit = t->limit,
+					 .timeout = t->timeout,
+					 .file_socket = FD_OTHER,
+					 .quota = &t->quota},
+		FD_FILE, e);
 }
 
 static bool task_unpack(struct task *t, struct err *e)
@@ -114,20 +122,28 @@ static bool task_unpack(struct task *t, struct err *e)
 	AUTO_TEXT name = unpack_file_name(t->url);
 	int64_t bytes = 0;
 
-	if (!confine_child(FD_OTHER, e) || (t->sha256[0] && !artifact_download_verify(FD_FILE, t->sha256, e)))
+	if (!confine_child(FD_OTHER, e) ||
+		(t->sha256[0] && !artifact_download_verify(FD_FILE, t->sha256, e)))
 		return false;
 	if (lseek(FD_FILE, 0, SEEK_SET) < 0)
 		return err_errno(e, errno, "could not read the artifact cache");
-	if (!unpack_tree(&(struct unpack_source){.file = FD_FILE, .tree = FD_OTHER, .name = name, .limit = t->limit,
-			.quota = &t->quota}, &bytes, e))
+	if (!unpack_tree(&(struct unpack_source){.file = FD_FILE,
+				 .tree = FD_OTHER,
+				 .name = name,
+				 .limit = t->limit,
+				 .quota = &t->quota},
+		    &bytes, e))
 		return err_wrap(e, "the artifact '%.*s'", (int)strcspn(t->url, "?#"), t->url);
 	t->quota.used = bytes;
-	return syncfs(FD_OTHER) == 0 || err_errno(e, errno, "could not write to the artifact cache");
+	return syncfs(FD_OTHER) == 0 ||
+		err_errno(e, errno, "could not write to the artifact cache");
 }
 
 static bool task_remove(struct task *t, struct err *e)
 {
-	/* opened anew, because the inherited descriptor shares its directory offset with the parent */
+	/*
+	 * opened anew, because the inherited descriptor shares its directory offset with the parent
+	 */
 	int own = openat(FD_OTHER, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = own >= 0 ? fdopendir(own) : NULL;
 	const struct dirent *entry;
@@ -138,7 +154,8 @@ static bool task_remove(struct task *t, struct err *e)
 			int r = unpack_remove(FD_OTHER, entry->d_name);
 
 			if (r < 0)
-				err_errno(e, -r, "could not remove '%s' from the artifact cache", entry->d_name);
+				err_errno(e, -r, "could not remove '%s' from the artifact cache",
+					entry->d_name);
 		}
 	return d && e->kind == ERR_NONE;
 }
@@ -154,8 +171,10 @@ static bool task_run(struct task *t, struct net_payload *request, struct err *e)
 {
 	if (!net_payload_read(request, FD_REQUEST, e))
 		return false;
-	if (request->n != 5 || !text_parse_int(request->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
-		!text_parse_int(request->texts[1], 0, INT64_MAX, &t->limit) || !text_parse_int(request->texts[2], 0, INT64_MAX, &t->timeout))
+	if (request->n != 5 ||
+		!text_parse_int(request->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
+		!text_parse_int(request->texts[1], 0, INT64_MAX, &t->limit) ||
+		!text_parse_int(request->texts[2], 0, INT64_MAX, &t->timeout))
 		return err_set(e, ERR_INTERNAL, "the request to the process is out of range");
 	t->url = request->texts[3];
 	t->sha256 = request->texts[4];

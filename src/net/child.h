@@ -23,8 +23,14 @@ struct child_request {
 	int file;                 /* borrowed; CHILD_REMOVE: -1 */
 	int other;                /* borrowed; tree, socket or directory; -1: none */
 };
-/* The control socket carries struct quota_report from the child and the answers to it. The caller owns it. */
+/*
+ * The control socket carries struct quota_report from the child and the answers to it. The caller
+ * owns it.
+ */
 bool child_start(const struct child_request *o, pid_t *ret_pid, int *ret_control, struct err *e);
 
-/* The main function of the child: descriptors 3 to 6 are the request, 'file', 'other' and the control socket. */
+/*
+ * The main function of the child: descriptors 3 to 6 are the request, 'file', 'other' and the
+ * control socket.
+ */
 int child_main(void);

@@ -37,11 +37,13 @@ struct layout {
 
 static const struct layout layouts[NET_FRAME_TYPE_MAX] = {
 	[NET_HELLO] = {"hello", BODY(hello), NET_FROM_DAEMON, true, TEXT(hello, node), {}},
-	[NET_SETTINGS] = {"settings", BODY(settings), NET_FROM_DAEMON, false, 0, 0, {NUMBER(settings, budget, 0, BYTES_MAX)}},
+	[NET_SETTINGS] = {"settings", BODY(settings), NET_FROM_DAEMON, false, 0, 0,
+		{NUMBER(settings, budget, 0, BYTES_MAX)}},
 	[NET_HOLD] = {"hold", BODY(hold), NET_FROM_DAEMON, false, TEXT(hold, key),
 		{ID(hold.id), NUMBER(hold, uid, 0, UINT32_MAX)}},
 	[NET_REQUEST] = {"request", BODY(request), NET_FROM_DAEMON, false, 0, 0,
-		{ID(request.id), NUMBER(request, uid, 0, UINT32_MAX), NUMBER(request, limit, 0, BYTES_MAX),
+		{ID(request.id), NUMBER(request, uid, 0, UINT32_MAX),
+			NUMBER(request, limit, 0, BYTES_MAX),
 			NUMBER(request, timeout, 1, DURATION_MAX)}},
 	[NET_SYNC] = {"sync", 0, NET_FROM_DAEMON, false, 0, 0, {}},
 	[NET_CANCEL] = {"cancel", BODY(id), NET_FROM_DAEMON, false, 0, 0, {ID(id)}},
@@ -92,17 +94,20 @@ static bool net_body_check(const struct net_frame *f, const struct layout *l, st
 {
 	const char *base = (const char *)f;
 
-	for (const struct range *r = l->ranges; r < l->ranges + ELEMENTS(l->ranges) && r->name; r++) {
+	for (const struct range *r = l->ranges; r < l->ranges + ELEMENTS(l->ranges) && r->name;
+		r++) {
 		int64_t n;
 
 		memcpy(&n, base + r->offset, sizeof(n));
 		if (n < r->min || n > r->max)
-			return err_set(e, ERR_INVALID, "frame '%s': %s %" PRId64 " is out of range", l->name, r->name, n);
+			return err_set(e, ERR_INVALID, "frame '%s': %s %" PRId64 " is out of range",
+				l->name, r->name, n);
 	}
 	if (l->text_size && !net_text_valid(base + l->text, l->text_size))
 		return err_set(e, ERR_INVALID, "frame '%s': its text is not terminated", l->name);
 	if (f->type == NET_HELLO && (f->hello.oldest < 1 || f->hello.newest < f->hello.oldest))
-		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest, f->hello.newest);
+		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest,
+			f->hello.newest);
 	return true;
 }
 
@@ -113,17 +118,21 @@ static size_t net_fds_expected(const struct net_frame *f)
 	return f->type == NET_REQUEST || f->type == NET_NEED_FILE;
 }
 
-bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from, uint32_t version,
-	struct err *e)
+bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from,
+	uint32_t version, struct err *e)
 {
-	const struct layout *l = len >= NET_FRAME_HEAD && f->type < NET_FRAME_TYPE_MAX ? &layouts[f->type] : NULL;
+	const struct layout *l =
+		len >= NET_FRAME_HEAD && f->type < NET_FRAME_TYPE_MAX ? &layouts[f->type] : NULL;
 
 	if (!l || !l->name || l->from != from)
-		return err_set(e, ERR_INVALID, "a packet of %zu bytes is not a valid frame from that side", len);
+		return err_set(e, ERR_INVALID,
+			"a packet of %zu bytes is not a valid frame from that side", len);
 	if (len != f->size || len != NET_FRAME_HEAD + l->body)
-		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name, len, NET_FRAME_HEAD + l->body);
+		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name,
+			len, NET_FRAME_HEAD + l->body);
 	if (l->handshake != (version == 0) || f->version != version)
-		return err_set(e, ERR_INVALID, "frame '%s' of version %u where %u was agreed", l->name, f->version, version);
+		return err_set(e, ERR_INVALID, "frame '%s' of version %u where %u was agreed",
+			l->name, f->version, version);
 	if (!net_body_check(f, l, e))
 		return false;
 	if (fds != net_fds_expected(f))
@@ -151,7 +160,9 @@ int net_frame_send(int fd, const struct net_frame *f, int passed)
 		msg.msg_control = &control;
 		msg.msg_controllen = sizeof(control);
 		c = CMSG_FIRSTHDR(&msg);
-		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int))};
 		memcpy(CMSG_DATA(c), &passed, sizeof(int));
 	}
 	do
@@ -164,7 +175,10 @@ int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd)
 {
 	union control control = {};
 	struct iovec iov = {f, sizeof(*f)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
 	AUTO_FD passed = -1;
 	ssize_t len;
 
@@ -174,7 +188,8 @@ int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd)
 	if (len < 0)
 		return -errno;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)) && passed < 0)
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+			c->cmsg_len == CMSG_LEN(sizeof(int)) && passed < 0)
 			memcpy(&passed, CMSG_DATA(c), sizeof(int));
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return -EBADMSG;
@@ -183,9 +198,11 @@ int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd)
 	return 0;
 }
 
-char *net_frame_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX])
+char *net_frame_artifact_key(
+	const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX])
 {
-	AUTO_TEXT place = text_starts(url, "file:") ? xprintf("%" PRId64 " %s", uid, url) : xstrdup(url);
+	AUTO_TEXT place =
+		text_starts(url, "file:") ? xprintf("%" PRId64 " %s", uid, url) : xstrdup(url);
 	unsigned char sum[SHA256_LEN];
 	char hex[SHA256_HEX];
 	struct sha256 s;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol between the daemon and jobsched-net: one frame of fixed size per packet of a SOCK_SEQPACKET socket. */
+/* The protocol of jobsched-net with the daemon. */
 /*
- * The daemon sends hello with the versions that it supports. The answer is welcome with the version that both sides use from then
- * on, or refused, after which the connection is closed. After welcome the daemon sends, in this order:
+ * Each packet of the SOCK_SEQPACKET socket is one frame of fixed size.
+ * The daemon sends hello with the versions that it supports. The answer is welcome with the version
+ * that both sides use from then on, or refused, after which the connection is closed. After welcome
+ * the daemon sends, in this order:
  *   settings     limits that apply to all requests; sent again when the configuration changes
  *   hold         one per artifact that a run of an earlier connection still uses
  *   request      one per request that has no result yet; a repeated request continues the first one
  *   sync         all holds and requests have been sent
- * and later request, cancel, ack and settings as needed. A request is identified by (kind, id, attempt). jobsched-net answers each
- * request with one result, and repeats the result if the request is repeated, until ack. After sync it sends 'has' for each
- * unfinished webhook request of an earlier connection, a result for each finished one, and then synced. Artifact requests of an
- * earlier connection that were neither held nor repeated are given up.
- * need_file requests the file of a 'file:' artifact: the daemon passes the socket that comes with it to the spawner.
- * A new hello replaces the previous connection, which gets superseded.
+ * and later request, cancel, ack and settings as needed. A request is identified by (kind, id,
+ * attempt). jobsched-net answers each request with one result, and repeats the result if the
+ * request is repeated, until ack. After sync it sends 'has' for each unfinished webhook request of
+ * an earlier connection, a result for each finished one, and then synced. Artifact requests of an
+ * earlier connection that were neither held nor repeated are given up. need_file requests the file
+ * of a 'file:' artifact: the daemon passes the socket that comes with it to the spawner. A new
+ * hello replaces the previous connection, which gets superseded.
  */
 #pragma once
 #include "base/clock.h"
@@ -46,7 +49,8 @@ enum net_frame_type {
 enum net_frame_from { NET_FROM_DAEMON, NET_FROM_NET };
 
 enum net_kind {
-	NET_KIND_WEBHOOK = 1, /* id: notice, attempt: try. Texts: URL, then headers; body: the content */
+	/* id: notice, attempt: try. Texts: URL, then headers; body: the content */
+	NET_KIND_WEBHOOK = 1,
 	NET_KIND_ARTIFACT,    /* id: run, attempt: fence. Texts: URL, SHA-256 */
 	NET_KIND_MAX
 };
@@ -114,17 +118,28 @@ struct net_frame {
 #define NET_FRAME_HEAD offsetof(struct net_frame, hello)
 
 void net_frame_init(struct net_frame *f, enum net_frame_type type, uint32_t version);
-void net_frame_text(char *to, size_t size, const char *text); /* truncated if necessary; NULL is empty */
+/* truncated if necessary; NULL is empty */
+void net_frame_text(char *to, size_t size, const char *text);
 bool net_frame_id_equal(const struct net_id *a, const struct net_id *b);
 
-/* Checks that 'len' bytes from that side are a valid frame of this version (0: handshake) with the right number of descriptors. */
-bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from, uint32_t version,
-	struct err *e);
+/*
+ * Checks that 'len' bytes from that side are a valid frame of this version (0: handshake) with the
+ * right number of descriptors.
+ */
+bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from,
+	uint32_t version, struct err *e);
 
 /* Both return 0 or -errno; -EAGAIN: the socket is full or empty. */
 int net_frame_send(int fd, const struct net_frame *f, int passed /* -1: none */);
-/* *ret_len 0: the other side has closed the connection. The caller owns *ret_fd; -1: none was passed. */
+/*
+ * *ret_len 0: the other side has closed the connection. The caller owns *ret_fd; -1: none was
+ * passed.
+ */
 int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd);
 
-/* The name of an artifact in the cache. A local file is opened as the owner of the job, so its key contains the uid. */
-char *net_frame_artifact_key(const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX]);
+/*
+ * The name of an artifact in the cache. A local file is opened as the owner of the job, so its key
+ * contains the uid.
+ */
+char *net_frame_artifact_key(
+	const char *url, const char *sha256, int64_t uid, char out[NET_KEY_MAX]);

@@ -18,9 +18,11 @@ struct payload_head {
 	uint32_t magic, texts, body_len, reserved;
 };
 
-int net_payload_memfd(const char *const *texts, size_t n, const void *body, size_t len, struct err *e)
+int net_payload_memfd(
+	const char *const *texts, size_t n, const void *body, size_t len, struct err *e)
 {
-	struct payload_head head = {.magic = PAYLOAD_MAGIC, .texts = (uint32_t)n, .body_len = (uint32_t)len};
+	struct payload_head head = {
+		.magic = PAYLOAD_MAGIC, .texts = (uint32_t)n, .body_len = (uint32_t)len};
 	AUTO_DONE(buf) b = {};
 	int fd;
 
@@ -30,7 +32,8 @@ int net_payload_memfd(const char *const *texts, size_t n, const void *body, size
 	if (len)
 		buf_add(&b, body, len);
 	if (n > NET_TEXTS_MAX || b.len > NET_PAYLOAD_MAX) {
-		err_set(e, ERR_TOO_LARGE, "a request to jobsched-net has at most %zu bytes", NET_PAYLOAD_MAX);
+		err_set(e, ERR_TOO_LARGE, "a request to jobsched-net has at most %zu bytes",
+			NET_PAYLOAD_MAX);
 		return -1;
 	}
 	fd = io_memfd_sealed("jobsched-net-request", b.data, b.len);
@@ -45,9 +48,12 @@ static bool sealed_size(int fd, size_t *ret, struct err *e)
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 
-	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(struct payload_head) ||
+	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0 ||
+		st.st_size < (off_t)sizeof(struct payload_head) ||
 		st.st_size > (off_t)NET_PAYLOAD_MAX)
-		return err_set(e, ERR_INVALID, "the payload is not a sealed memory file of at most %zu bytes", NET_PAYLOAD_MAX);
+		return err_set(e, ERR_INVALID,
+			"the payload is not a sealed memory file of at most %zu bytes",
+			NET_PAYLOAD_MAX);
 	*ret = (size_t)st.st_size;
 	return true;
 }
@@ -70,7 +76,8 @@ static bool payload_split(struct net_payload *p, size_t size, struct err *e)
 	}
 	p->body = at;
 	p->body_len = (size_t)(end - at);
-	return p->body_len == head.body_len || err_set(e, ERR_INVALID, "the payload does not have the size it says");
+	return p->body_len == head.body_len ||
+		err_set(e, ERR_INVALID, "the payload does not have the size it says");
 }
 
 bool net_payload_read(struct net_payload *ret, int fd, struct err *e)

@@ -16,6 +16,8 @@ struct net_payload {
 	const char *body;
 	size_t body_len;
 };
-int net_payload_memfd(const char *const *texts, size_t n, const void *body, size_t len, struct err *e); /* -1: see *e */
+/* -1: see *e */
+int net_payload_memfd(
+	const char *const *texts, size_t n, const void *body, size_t len, struct err *e);
 bool net_payload_read(struct net_payload *ret, int fd, struct err *e); /* a sealed memfd only */
 void net_payload_done(struct net_payload *p);

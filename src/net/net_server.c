@@ -64,7 +64,10 @@ static void webhook_cancel(struct request *r);
 static bool artifact_start(struct request *r, struct err *e);
 static void artifact_cancel(struct request *r);
 
-/* Each kind of request: 'start' ends the request later through request_end(); 'cancel' ends its work without that. */
+/*
+ * Each kind of request: 'start' ends the request later through request_end(); 'cancel' ends its
+ * work without that.
+ */
 static const struct {
 	bool (*start)(struct request *r, struct err *e);
 	void (*cancel)(struct request *r);
@@ -89,7 +92,10 @@ static void server_request_drop(struct net_server *s, struct request *r)
 
 static void daemon_conn_close(struct conn *c);
 
-/* False: the frame was not sent. Either the socket is full, and the loop continues when it is writable, or the connection is broken. */
+/*
+ * False: the frame was not sent. Either the socket is full, and the loop continues when it is
+ * writable, or the connection is broken.
+ */
 static bool daemon_conn_send(struct conn *c, const struct net_frame *f, int fd)
 {
 	int r = net_frame_send(c->fd, f, fd);
@@ -137,7 +143,8 @@ static void daemon_conn_flush(struct conn *c)
 	if (!c || !c->version)
 		return;
 	for (struct request *r = c->server->requests; r; r = r->next)
-		if (!owed_frame_send(c, r, OWES_HAS) || !owed_frame_send(c, r, OWES_FILE) || !owed_frame_send(c, r, OWES_RESULT))
+		if (!owed_frame_send(c, r, OWES_HAS) || !owed_frame_send(c, r, OWES_FILE) ||
+			!owed_frame_send(c, r, OWES_RESULT))
 			return;
 	if (!c->owes_synced)
 		return;
@@ -178,8 +185,15 @@ static bool webhook_start(struct request *r, struct err *e)
 
 	if (p->n < 1)
 		return err_set(e, ERR_INVALID, "a webhook without a URL");
-	return webhooks_post(r->server->webhooks, &(struct webhook_post){.owner = r, .url = p->texts[0], .body = p->body,
-		.len = p->body_len, .headers = p->texts + 1, .headers_n = p->n - 1, .timeout = r->timeout}, e);
+	return webhooks_post(r->server->webhooks,
+		&(struct webhook_post){.owner = r,
+			.url = p->texts[0],
+			.body = p->body,
+			.len = p->body_len,
+			.headers = p->texts + 1,
+			.headers_n = p->n - 1,
+			.timeout = r->timeout},
+		e);
 }
 
 static void webhook_cancel(struct request *r)
@@ -201,11 +215,17 @@ static void artifact_cancel(struct request *r)
 
 /* ---- frames from the daemon ---- */
 
-static struct request *server_request_add(struct net_server *s, const struct net_id *id, int64_t uid)
+static struct request *server_request_add(
+	struct net_server *s, const struct net_id *id, int64_t uid)
 {
 	struct request *r = xcalloc(1, sizeof(*r)), **last = &s->requests;
 
-	*r = (struct request){.server = s, .id = *id, .uid = uid, .wanted = true, .result_fd = -1, .file_socket = -1};
+	*r = (struct request){.server = s,
+		.id = *id,
+		.uid = uid,
+		.wanted = true,
+		.result_fd = -1,
+		.file_socket = -1};
 	while (*last) /* in the order of arrival */
 		last = &(*last)->next;
 	*last = r;
@@ -221,7 +241,9 @@ static bool on_request_frame(struct conn *c, const struct net_frame *f, int fd, 
 
 	if (r) { /* repeated on a new connection */
 		r->wanted = true;
-		r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : r->file_socket >= 0 ? OWES_FILE : 0;
+		r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT
+			: r->file_socket >= 0	     ? OWES_FILE
+						     : 0;
 		return true;
 	}
 	r = server_request_add(s, &f->request.id, f->request.uid);
@@ -302,7 +324,8 @@ static bool on_hold_frame(struct conn *c, const struct net_frame *f, int fd, str
 	return true;
 }
 
-static bool (*const frame_handlers[NET_FRAME_TYPE_MAX])(struct conn *, const struct net_frame *, int, struct err *) = {
+static bool (*const frame_handlers[NET_FRAME_TYPE_MAX])(
+	struct conn *, const struct net_frame *, int, struct err *) = {
 	[NET_SETTINGS] = on_settings_frame,
 	[NET_HOLD] = on_hold_frame,
 	[NET_REQUEST] = on_request_frame,
@@ -311,7 +334,10 @@ static bool (*const frame_handlers[NET_FRAME_TYPE_MAX])(struct conn *, const str
 	[NET_ACK] = on_ack_frame,
 };
 
-/* A new connection replaces the previous one. Existing requests are kept until the daemon has named those that it still wants. */
+/*
+ * A new connection replaces the previous one. Existing requests are kept until the daemon has named
+ * those that it still wants.
+ */
 static void daemon_conn_accept(struct net_server *s, struct conn *c)
 {
 	struct net_frame f;
@@ -334,13 +360,15 @@ static void daemon_conn_accept(struct net_server *s, struct conn *c)
 
 static void on_hello_frame(struct conn *c, const struct net_frame *f)
 {
-	uint32_t version = f->hello.newest < NET_FRAME_VERSION ? f->hello.newest : NET_FRAME_VERSION;
+	uint32_t version =
+		f->hello.newest < NET_FRAME_VERSION ? f->hello.newest : NET_FRAME_VERSION;
 	bool speaks = version >= NET_FRAME_VERSION_OLDEST && version >= f->hello.oldest;
 	struct net_frame answer;
 
 	net_frame_init(&answer, speaks ? NET_WELCOME : NET_REFUSED, 0);
 	if (!speaks) {
-		answer.refused = (struct net_refused){.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
+		answer.refused = (struct net_refused){
+			.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
 		net_frame_text(answer.refused.error, NET_TEXT_MAX,
 			"no common protocol version; restart jobsched-net and jobschedd after an upgrade");
 		net_frame_send(c->fd, &answer, -1);
@@ -373,7 +401,8 @@ static bool daemon_conn_read_frame(struct conn *c)
 	}
 	if (!net_frame_check(&f, len, passed >= 0, NET_FROM_DAEMON, c->version, &e) ||
 		(f.type != NET_HELLO && !frame_handlers[f.type](c, &f, passed, &e))) {
-		log_warning("closed the connection of '%s': %s", c->version ? c->node : "a client", e.msg);
+		log_warning("closed the connection of '%s': %s", c->version ? c->node : "a client",
+			e.msg);
 		daemon_conn_close(c);
 		return false;
 	}
@@ -482,7 +511,8 @@ static int timer_new(struct net_server *s, sd_event_source **ret, sd_event_time_
 	return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
 }
 
-bool net_server_new(struct sd_event *ev, const struct net_server_options *o, struct net_server **ret, struct err *e)
+bool net_server_new(struct sd_event *ev, const struct net_server_options *o,
+	struct net_server **ret, struct err *e)
 {
 	AUTO(net_server) *s = xcalloc(1, sizeof(*s));
 	int r;
@@ -491,14 +521,18 @@ bool net_server_new(struct sd_event *ev, const struct net_server_options *o, str
 	s->o = *o;
 	if (!webhooks_new(ev, on_posted, s, &s->webhooks, e))
 		return false;
-	if (!artifact_cache_new(ev, &(struct artifact_cache_options){.dir = o->state_dir, .private_copies = o->private_copies, .requests = &s->requests},
-		&s->cache, e))
+	if (!artifact_cache_new(ev,
+		    &(struct artifact_cache_options){.dir = o->state_dir,
+			    .private_copies = o->private_copies,
+			    .requests = &s->requests},
+		    &s->cache, e))
 		return false;
 	r = timer_new(s, &s->linger_timer, on_linger);
 	if (r >= 0)
 		r = timer_new(s, &s->hello_timer, on_no_hello);
 	if (r >= 0)
-		r = sd_event_add_io(ev, &s->listen_source, o->listen, EPOLLIN, on_daemon_connect, s);
+		r = sd_event_add_io(
+			ev, &s->listen_source, o->listen, EPOLLIN, on_daemon_connect, s);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch the socket");
 	if (o->linger) {

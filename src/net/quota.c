@@ -19,11 +19,14 @@ static bool quota_request(struct quota *q, struct err *e)
 	if (n != (ssize_t)sizeof(granted))
 		return err_set(e, ERR_BUSY, "jobsched-net is being stopped");
 	if (granted == QUOTA_TOO_LARGE)
-		return err_set(e, ERR_TOO_LARGE, "it needs more disk space than artifact-budget in jobschedd.conf(5) allows");
+		return err_set(e, ERR_TOO_LARGE,
+			"it needs more disk space than artifact-budget in jobschedd.conf(5) allows");
 	if (granted == QUOTA_OWNER)
-		return err_set(e, ERR_BUSY, "the artifacts of the owner's running jobs use half of artifact-budget (see jobschedd.conf(5))");
+		return err_set(e, ERR_BUSY,
+			"the artifacts of the owner's running jobs use half of artifact-budget (see jobschedd.conf(5))");
 	if (granted < q->used)
-		return err_set(e, ERR_BUSY, "the artifacts of running jobs use up artifact-budget (see jobschedd.conf(5))");
+		return err_set(e, ERR_BUSY,
+			"the artifacts of running jobs use up artifact-budget (see jobschedd.conf(5))");
 	q->granted = granted;
 	return true;
 }

@@ -10,7 +10,8 @@ struct net_server;
 
 enum request_stage {
 	REQUEST_UNDER_WAY,
-	REQUEST_ENDED, /* has its result; its artifact stays in use until the daemon acknowledges the result */
+	/* has its result; its artifact stays in use until the daemon acknowledges the result */
+	REQUEST_ENDED,
 };
 
 enum request_owes { /* frames that have not been sent to the daemon yet */
@@ -36,7 +37,12 @@ struct request {
 	struct request *next;
 };
 
-/* Called when a request has ended; the daemon gets the result. The descriptor is moved; -1: none. */
+/*
+ * Called when a request has ended; the daemon gets the result. The descriptor is moved; -1: none.
+ */
 void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd);
-/* Requests the file of a 'file:' artifact from the daemon. The file arrives at the other end of this socket, which is moved. */
+/*
+ * Requests the file of a 'file:' artifact from the daemon. The file arrives at the other end of
+ * this socket, which is moved.
+ */
 void request_need_file(struct request *r, int socket);

@@ -59,7 +59,9 @@ static void post_describe_error(const struct post *p, CURLcode result, struct bu
 	if (result != CURLE_OK)
 		buf_str(out, p->error[0] ? p->error : curl_easy_strerror(result));
 	else if (status >= 300 && status < 400)
-		buf_printf(out, "the server answered %ld; redirects are not followed, use the final URL", status);
+		buf_printf(out,
+			"the server answered %ld; redirects are not followed, use the final URL",
+			status);
 	else if (status < 200 || status > 299)
 		buf_printf(out, "the server answered %ld", status);
 	if (out->len > 0 && result == CURLE_OK && p->response.len > 0) {
@@ -98,8 +100,10 @@ static void finished_posts_collect(struct webhooks *w)
 static int on_curl_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
 	struct webhooks *w = arg;
-	int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-		   (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0), running;
+	int mask = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+		(events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		(events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0),
+	    running;
 
 	(void)source;
 	curl_multi_socket_action(w->multi, fd, mask, &running);
@@ -111,7 +115,8 @@ static int on_curl_socket_change(CURL *easy, curl_socket_t fd, int what, void *a
 {
 	struct webhooks *w = arg;
 	sd_event_source *source = mine;
-	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+	uint32_t events =
+		(what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
 
 	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
@@ -159,7 +164,9 @@ static size_t on_response_data(char *data, size_t size, size_t n, void *arg)
 
 	p->response_len += len;
 	if (p->response.len < RESPONSE_SHOWN)
-		buf_add(&p->response, data, len < RESPONSE_SHOWN - p->response.len ? len : RESPONSE_SHOWN - p->response.len);
+		buf_add(&p->response, data,
+			len < RESPONSE_SHOWN - p->response.len ? len
+							       : RESPONSE_SHOWN - p->response.len);
 	return p->response_len > WEBHOOK_RESPONSE_MAX ? 0 : len;
 }
 
@@ -168,22 +175,24 @@ static bool post_set_options(struct post *p, const struct webhook_post *from)
 	CURL *c = p->easy;
 
 	return curl_easy_setopt(c, CURLOPT_URL, from->url) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(from->timeout / USEC_MSEC)) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_HTTPHEADER, p->headers) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)from->len) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_POSTFIELDS, from->body) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_response_data) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_WRITEDATA, p) == CURLE_OK &&
-	       curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(from->timeout / USEC_MSEC)) ==
+		CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, p->headers) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)from->len) ==
+		CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, from->body) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_USERAGENT, "jobsched/" PACKAGE_VERSION) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_response_data) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_WRITEDATA, p) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_ERRORBUFFER, p->error) == CURLE_OK &&
 #if LIBCURL_VERSION_NUM >= 0x075700
-	       /* cleanup does not wait for a pending name resolution */
-	       curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+		/* cleanup does not wait for a pending name resolution */
+		curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 #endif
-	       curl_easy_setopt(c, CURLOPT_PRIVATE, p) == CURLE_OK;
+		curl_easy_setopt(c, CURLOPT_PRIVATE, p) == CURLE_OK;
 }
 
 bool webhooks_post(struct webhooks *w, const struct webhook_post *from, struct err *e)
@@ -194,7 +203,8 @@ bool webhooks_post(struct webhooks *w, const struct webhook_post *from, struct e
 	for (size_t i = 0; i < from->headers_n; i++)
 		p->headers = curl_slist_append(p->headers, from->headers[i]);
 	p->easy = curl_easy_init();
-	if (!p->easy || !post_set_options(p, from) || curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
+	if (!p->easy || !post_set_options(p, from) ||
+		curl_multi_add_handle(w->multi, p->easy) != CURLM_OK) {
 		post_free(p);
 		return err_set(e, ERR_INVALID, "cannot send to '%.80s'", from->url);
 	}
@@ -217,7 +227,8 @@ void webhooks_cancel(struct webhooks *w, const void *owner)
 
 /* ---- life ---- */
 
-bool webhooks_new(struct sd_event *ev, webhook_done_fn *fn, void *arg, struct webhooks **ret, struct err *e)
+bool webhooks_new(
+	struct sd_event *ev, webhook_done_fn *fn, void *arg, struct webhooks **ret, struct err *e)
 {
 	AUTO(webhooks) *w = NULL;
 	int r;

@@ -12,10 +12,14 @@ struct webhooks;
 
 #define WEBHOOK_RESPONSE_MAX 65536 /* bytes; a longer response is an error */
 
-/* Called when a post has ended, from the loop and never from inside webhooks_post(). 'error' is NULL if the server accepted it. */
+/*
+ * Called when a post has ended, from the loop and never from inside webhooks_post(). 'error' is
+ * NULL if the server accepted it.
+ */
 typedef void webhook_done_fn(void *owner, const char *error, void *arg);
 
-bool webhooks_new(struct sd_event *ev /* borrowed */, webhook_done_fn *fn, void *arg, struct webhooks **ret, struct err *e);
+bool webhooks_new(struct sd_event *ev /* borrowed */, webhook_done_fn *fn, void *arg,
+	struct webhooks **ret, struct err *e);
 void webhooks_free(struct webhooks *w); /* aborts unfinished posts without calling fn */
 AUTO_DEFINE(webhooks);
 
@@ -29,4 +33,5 @@ struct webhook_post {
 	usec_t timeout;
 };
 bool webhooks_post(struct webhooks *w, const struct webhook_post *p, struct err *e);
-void webhooks_cancel(struct webhooks *w, const void *owner); /* aborts it without calling fn; an unknown owner is ignored */
+/* aborts it without calling fn; an unknown owner is ignored */
+void webhooks_cancel(struct webhooks *w, const void *owner);

@@ -29,7 +29,8 @@ bool artifact_mount_path(int dir, char **ret, struct err *e)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n <= 0 || path[0] != '/')
-		return err_errno(e, n < 0 ? errno : ENOENT, "the path of the artifact directory is not known");
+		return err_errno(e, n < 0 ? errno : ENOENT,
+			"the path of the artifact directory is not known");
 	*ret = xstrndup(path, (size_t)n);
 	return true;
 }
@@ -37,7 +38,8 @@ bool artifact_mount_path(int dir, char **ret, struct err *e)
 /* Opens the same directory in the own mount namespace, without following links. */
 static int directory_reopen(int dir)
 {
-	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	AUTO_TEXT path = NULL;
 	struct stat a, b;
 	AUTO_FD fd = -1;
@@ -59,7 +61,8 @@ static int tree_clone(int dir)
 
 bool artifact_mount_create(int dir, int *ret, struct err *e)
 {
-	struct mount_attr locked = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	struct mount_attr locked = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 		.propagation = MS_PRIVATE};
 	AUTO_FD tree = tree_clone(dir);
 
@@ -67,7 +70,8 @@ bool artifact_mount_create(int dir, int *ret, struct err *e)
 		AUTO_FD same = directory_reopen(dir);
 
 		if (same < 0)
-			return err_errno(e, -same, "the artifact directory cannot be opened by its path");
+			return err_errno(
+				e, -same, "the artifact directory cannot be opened by its path");
 		tree = tree_clone(same);
 	}
 	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &locked, sizeof(locked)) < 0)

@@ -43,7 +43,10 @@ static IN_CHILD int step_session(const struct launch *o)
 	return setsid() < 0 ? errno : 0;
 }
 
-/* When memory runs out, the kernel kills jobs before the scheduler. Inside a container the file may not be writable. */
+/*
+ * When memory runs out, the kernel kills jobs before the scheduler. Inside a container the file may
+ * not be writable.
+ */
 static IN_CHILD void set_oom_score(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -61,10 +64,15 @@ static IN_CHILD int step_priorities(const struct launch *o)
 	set_oom_score();
 	if (l->nice && setpriority(PRIO_PROCESS, 0, l->nice) < 0)
 		return errno;
-	return l->ioprio && syscall(SYS_ioprio_set, 1 /* a process */, 0, l->ioprio) < 0 ? errno : 0;
+	if (!l->ioprio)
+		return 0;
+	return syscall(SYS_ioprio_set, 1 /* a process */, 0, l->ioprio) < 0 ? errno : 0;
 }
 
-/* Called after the last open(): the descriptors of the child may exceed the limit of open files that the command gets. */
+/*
+ * Called after the last open(): the descriptors of the child may exceed the limit of open files
+ * that the command gets.
+ */
 static IN_CHILD int step_limits(const struct launch *o)
 {
 	const struct child_limits *l = o->plan->limits;
@@ -76,8 +84,8 @@ static IN_CHILD int step_limits(const struct launch *o)
 }
 
 /*
- * Mounts of the child stay in its mount namespace. Later mounts of the system appear there too, unless the profile has made the
- * mounts private.
+ * Mounts of the child stay in its mount namespace. Later mounts of the system appear there too,
+ * unless the profile has made the mounts private.
  */
 static IN_CHILD int step_artifact(const struct launch *o)
 {
@@ -85,15 +93,18 @@ static IN_CHILD int step_artifact(const struct launch *o)
 
 	if (!p->artifact_path || p->artifact < 0)
 		return 0;
-	if ((!(p->sandbox->namespaces & CLONE_NEWNS) && unshare(CLONE_NEWNS) < 0) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
-		move_mount(p->artifact, "", AT_FDCWD, p->artifact_path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	if ((!(p->sandbox->namespaces & CLONE_NEWNS) && unshare(CLONE_NEWNS) < 0) ||
+		mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
+		move_mount(p->artifact, "", AT_FDCWD, p->artifact_path,
+			MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return errno;
 	return 0;
 }
 
 /*
- * The next steps change the user, up to step_verify(). They use raw system calls, because the functions of the C library would
- * signal the threads of the creator. A child without a user keeps that of the spawner.
+ * The next steps change the user, up to step_verify(). They use raw system calls, because the
+ * functions of the C library would signal the threads of the creator. A child without a user keeps
+ * that of the spawner.
  */
 static IN_CHILD int step_groups(const struct launch *o)
 {
@@ -126,7 +137,8 @@ static IN_CHILD bool groups_match(const struct user *u)
 
 	if (n != (long)u->groups_n)
 		return false;
-	for (long i = 0; i < n; i++) /* both are sorted: one by the lookup, the other by the kernel */
+	/* both are sorted: one by the lookup, the other by the kernel */
+	for (long i = 0; i < n; i++)
 		if (now[i] != u->groups[i])
 			return false;
 	return true;
@@ -138,7 +150,8 @@ static IN_CHILD bool has_no_privileges(const struct user *u)
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {};
 
-	if (syscall(SYS_setresuid, -1, 0, -1) == 0 || (u->gid != 0 && syscall(SYS_setresgid, -1, 0, -1) == 0))
+	if (syscall(SYS_setresuid, -1, 0, -1) == 0 ||
+		(u->gid != 0 && syscall(SYS_setresgid, -1, 0, -1) == 0))
 		return false;
 	if (syscall(SYS_capget, &head, caps) < 0)
 		return false;
@@ -153,7 +166,8 @@ static IN_CHILD int step_verify(const struct launch *o)
 
 	if (!u)
 		return 0;
-	if (syscall(SYS_getresuid, &uid[0], &uid[1], &uid[2]) < 0 || syscall(SYS_getresgid, &gid[0], &gid[1], &gid[2]) < 0)
+	if (syscall(SYS_getresuid, &uid[0], &uid[1], &uid[2]) < 0 ||
+		syscall(SYS_getresgid, &gid[0], &gid[1], &gid[2]) < 0)
 		return errno;
 	for (int i = 0; i < 3; i++)
 		if (uid[i] != u->uid || gid[i] != u->gid)
@@ -162,18 +176,23 @@ static IN_CHILD int step_verify(const struct launch *o)
 }
 
 /*
- * From now on the owner can send signals to this process, and a core dump would contain the memory of its creator. The change
- * of user has set the kernel's default (fs.suid_dumpable), which may allow core dumps. exec() makes the command dumpable again.
+ * From now on the owner can send signals to this process, and a core dump would contain the memory
+ * of its creator. The change of user has set the kernel's default (fs.suid_dumpable), which may
+ * allow core dumps. exec() makes the command dumpable again.
  */
 static IN_CHILD int step_dumps(const struct launch *o)
 {
 	return o->plan->user && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? errno : 0;
 }
 
-/* A job does not inherit the keys of the spawner. On a kernel without keyrings, or that forbids them, there are none. */
+/*
+ * A job does not inherit the keys of the spawner. On a kernel without keyrings, or that forbids
+ * them, there are none.
+ */
 static IN_CHILD int step_keyring(const struct launch *o)
 {
-	if (!o->plan->user || o->plan->keyring || syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
+	if (!o->plan->user || o->plan->keyring ||
+		syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0)
 		return 0;
 	return errno == ENOSYS || errno == EPERM ? 0 : errno;
 }
@@ -194,13 +213,16 @@ static IN_CHILD int step_directory(const struct launch *o)
 	return chdir("/") < 0 ? errno : 0;
 }
 
-/* The worker is killed when the spawner exits. The second check finds a spawner that exited before the first call. */
+/*
+ * The worker is killed when the spawner exits. The second check finds a spawner that exited before
+ * the first call.
+ */
 static IN_CHILD int step_parent(const struct launch *o)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return errno;
 	if (o->role == LAUNCH_PIDNS_WORKER)
-		return sandbox_spawner_alive(o->plan->sandbox); /* getppid() is 0 inside a new PID namespace */
+		return sandbox_spawner_alive(o->plan->sandbox); /* getppid() is 0 there */
 	return getppid() == o->plan->parent ? 0 : ESRCH;
 }
 
@@ -210,7 +232,8 @@ static IN_CHILD int step_descriptors(const struct launch *o)
 
 	if (dup2(o->plan->in, 0) < 0 || dup2(o->plan->out, 1) < 0 || dup2(o->plan->out, 2) < 0)
 		return errno;
-	for (size_t i = 0; i < o->plan->extra_fds_n; i++) { /* copied above all targets first: one may have the number of another's target */
+	/* copied above all targets first: one may have the number of another's target */
+	for (size_t i = 0; i < o->plan->extra_fds_n; i++) {
 		up[i] = fcntl(o->plan->extra_fds[i], F_DUPFD, 3 + CHILD_EXTRA_FDS_MAX);
 		if (up[i] < 0)
 			return errno;
@@ -229,7 +252,9 @@ static IN_CHILD int step_signals(const struct launch *o)
 
 	(void)o;
 	sigemptyset(&none);
-	return sigaction(SIGPIPE, &preset, NULL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? errno : 0;
+	return sigaction(SIGPIPE, &preset, NULL) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0
+		? errno
+		: 0;
 }
 
 /* ---- the sandbox ---- */
@@ -271,7 +296,10 @@ static IN_CHILD int step_seccomp(const struct launch *o)
 
 /* ---- the command ---- */
 
-/* Joins the first directory of PATH and the name. Returns the rest of PATH; NULL: it was the last. An empty directory is '.'. */
+/*
+ * Joins the first directory of PATH and the name. Returns the rest of PATH; NULL: it was the last.
+ * An empty directory is '.'.
+ */
 static IN_CHILD const char *candidate_next(const char *dir, const char *name, char out[PATH_MAX])
 {
 	size_t n = 0, k = 0;
@@ -328,8 +356,9 @@ static IN_CHILD int step_exec(const struct launch *o)
 }
 
 /*
- * The order matters. A step comes before the restriction that would forbid it. A change of uid clears the parent death signal
- * and drops the capabilities that mounts need. The seccomp filter comes last.
+ * The order matters. A step comes before the restriction that would forbid it. A change of uid
+ * clears the parent death signal and drops the capabilities that mounts need. The seccomp filter
+ * comes last.
  */
 static const struct step {
 	const char *name;
@@ -367,7 +396,8 @@ IN_CHILD bool child_steps(const struct launch *o)
 	for (int i = 0; i < (int)ELEMENTS(steps); i++) {
 		int error = 0;
 
-		if (o->role == LAUNCH_ALONE || steps[i].by_helper == (o->role == LAUNCH_PIDNS_HELPER))
+		if (o->role == LAUNCH_ALONE ||
+			steps[i].by_helper == (o->role == LAUNCH_PIDNS_HELPER))
 			error = steps[i].run(o);
 		if (error) {
 			o->report->stage = i;
@@ -380,7 +410,8 @@ IN_CHILD bool child_steps(const struct launch *o)
 
 const char *child_stage_name(const struct child_report *w)
 {
-	static const char *const others[] = {[-STAGE_CLONE] = "clone", [-STAGE_PIDNS_INIT] = "init process"};
+	static const char *const others[] = {
+		[-STAGE_CLONE] = "clone", [-STAGE_PIDNS_INIT] = "init process"};
 
 	return w->stage < 0 ? others[-w->stage] : steps[w->stage].name;
 }

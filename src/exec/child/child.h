@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan of a child process: everything that its setup steps need, prepared before the child exists. */
+/* The plan of a child process, prepared before the child exists. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -10,7 +10,10 @@
 struct sandbox_prepared;
 struct user;
 
-/* Environment variables by which the spawner identifies the processes of a run. It sets them after the job's own. */
+/*
+ * Environment variables by which the spawner identifies the processes of a run. It sets them after
+ * the job's own.
+ */
 #define CHILD_VAR_SPAWNER "JOBSCHED_SPAWNER"
 #define CHILD_VAR_RUN "JOBSCHED_RUN"
 #define CHILD_VAR_FENCE "JOBSCHED_FENCE"
@@ -32,30 +35,37 @@ struct child_limits {
 /* All pointers and descriptors are borrowed. */
 struct child_plan {
 	const struct user *user; /* NULL: the child keeps the user of the spawner */
-	char *const *argv, *const *envp; /* argv NULL: a dry run, which exits with status 0 instead of calling exec() */
+	/* argv NULL: a dry run, which exits with status 0 instead of calling exec() */
+	char *const *argv, *const *envp;
 	const char *path;   /* search path of a command without a slash; NULL: none */
 	const char *cwd;
 	bool cwd_optional;  /* use '/' if 'cwd' cannot be entered */
 	const int *cgroup;  /* directory of its control group; NULL: that of the caller */
-	bool cgroup_clone;  /* create the child inside that group (CLONE_INTO_CGROUP); otherwise the child moves there */
+	/*
+	 * create the child inside that group (CLONE_INTO_CGROUP); otherwise the child moves there
+	 */
+	bool cgroup_clone;
 	int in, out;        /* standard input; standard output and standard error */
 	const int *extra_fds; /* become descriptors 3 and up */
 	size_t extra_fds_n; /* at most CHILD_EXTRA_FDS_MAX */
-	int artifact;       /* a detached mount, attached at 'artifact_path' in the mount namespace of the child */
+	/* a detached mount, attached at 'artifact_path' in the mount namespace of the child */
+	int artifact;
 	const char *artifact_path; /* NULL: no artifact */
 	mode_t umask;
 	const struct child_limits *limits;
 	pid_t parent;       /* the spawner; the child exits if it has another parent */
 	const struct sandbox_prepared *sandbox;
 	const char *home;   /* home directory of the owner, for %h in paths of the profile */
-	usec_t setup_timeout; /* the child is killed if it has not called exec() by then; 0: never */
+	/* the child is killed if it has not called exec() by then; 0: never */
+	usec_t setup_timeout;
 	bool clone_parent;  /* create the child as a sibling of the caller (CLONE_PARENT) */
 	bool keyring;       /* keep the session keyring, which the PAM session has made */
 };
 
 /*
- * Progress and result of a setup, written by the kernel and the child. The caller of launch_processes() is suspended until
- * exec(); another process that shares this memory sees each pid as soon as the process exists.
+ * Progress and result of a setup, written by the kernel and the child. The caller of
+ * launch_processes() is suspended until exec(); another process that shares this memory sees each
+ * pid as soon as the process exists.
  */
 struct child_report {
 	int stage;        /* the failed step if 'error' is not 0; see child_stage_name() */

@@ -5,7 +5,8 @@
 
 enum launch_role {
 	LAUNCH_ALONE,        /* the worker, which runs all steps */
-	LAUNCH_PIDNS_HELPER, /* creates the namespaces, then their init process and the worker, and exits */
+	/* creates the namespaces, then their init process and the worker, and exits */
+	LAUNCH_PIDNS_HELPER,
 	LAUNCH_PIDNS_WORKER, /* the worker inside these namespaces */
 };
 #define LAUNCH_INIT_VARS 3
@@ -21,5 +22,8 @@ struct launch {
 
 enum { STAGE_CLONE = -1, STAGE_PIDNS_INIT = -2 };
 
-/* False: a step failed, see the report. True is returned in a helper only; in a worker the last step calls exec(). */
+/*
+ * False: a step failed, see the report. True is returned in a helper only; in a worker the last
+ * step calls exec().
+ */
 bool child_steps(const struct launch *o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls clone3(), which the C library does not offer. The child needs its own stack, which takes a few lines of assembly. */
+/* Calls clone3(), which the C library does not offer. The child needs its own stack. */
 #include "exec/child/clone.h"
 #include <errno.h>
 #include <linux/sched.h>
@@ -7,7 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* In the child the result of the call is 0 and the stack pointer is the top of its stack; it calls fn(arg), which does not return. */
+/*
+ * In the child the result of the call is 0 and the stack pointer is the top of its stack; it calls
+ * fn(arg), which does not return.
+ */
 static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 {
 #if defined(__x86_64__)
@@ -53,11 +56,15 @@ static long clone3_call(struct clone_args *args, int (*fn)(void *), void *arg)
 #endif
 }
 
-pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags, void *arg, pid_t *tid, int cgroup)
+pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint64_t flags,
+	void *arg, pid_t *tid, int cgroup)
 {
 	struct clone_args args = {.flags = flags | CLONE_INTO_CGROUP,
-		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD, /* CLONE_PARENT: that of the caller */
-		.parent_tid = (uint64_t)(uintptr_t)tid, .stack = (uint64_t)(uintptr_t)stack, .stack_size = stack_size,
+		/* CLONE_PARENT: that of the caller */
+		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD,
+		.parent_tid = (uint64_t)(uintptr_t)tid,
+		.stack = (uint64_t)(uintptr_t)stack,
+		.stack_size = stack_size,
 		.cgroup = (uint64_t)cgroup};
 
 	return (pid_t)clone3_call(&args, fn, arg);
@@ -65,7 +72,8 @@ pid_t clone_into_cgroup(int (*fn)(void *), void *stack, size_t stack_size, uint6
 
 pid_t clone_fork_into_cgroup(int cgroup)
 {
-	struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
+	struct clone_args args = {
+		.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)cgroup};
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
 
 	return pid < 0 ? -errno : (pid_t)pid;

@@ -28,13 +28,17 @@ struct launch_stacks {
 
 /* ---- in the child ---- */
 
-/* A user-controlled file system can block chdir() or exec(). A timer kills the child; exec() removes the timer. */
+/*
+ * A user-controlled file system can block chdir() or exec(). A timer kills the child; exec()
+ * removes the timer.
+ */
 static IN_CHILD int setup_timer_start(const struct launch *o)
 {
-	const usec_t timeout =
-		o->plan->setup_timeout * (o->role == LAUNCH_PIDNS_HELPER ? PIDNS_HELPER_TIMEOUTS : 1);
+	const usec_t timeout = o->plan->setup_timeout *
+		(o->role == LAUNCH_PIDNS_HELPER ? PIDNS_HELPER_TIMEOUTS : 1);
 	struct sigevent end = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-	struct itimerspec at = {.it_value = {.tv_sec = timeout / USEC_SEC, .tv_nsec = timeout % USEC_SEC * 1000}};
+	struct itimerspec at = {
+		.it_value = {.tv_sec = timeout / USEC_SEC, .tv_nsec = timeout % USEC_SEC * 1000}};
 	int timer;
 
 	if (!timeout)
@@ -56,8 +60,9 @@ static IN_CHILD int pidns_init_entry(void *arg)
 static IN_CHILD int launch_entry(void *arg);
 
 /*
- * Both processes become children of the spawner (CLONE_PARENT). jobsched-init is process 1 of the namespace, to which the kernel
- * delivers only signals that it handles. So the worker is process 2, where signals work as usual.
+ * Both processes become children of the spawner (CLONE_PARENT). jobsched-init is process 1 of the
+ * namespace, to which the kernel delivers only signals that it handles. So the worker is process 2,
+ * where signals work as usual.
  */
 static IN_CHILD int pidns_fill(const struct launch *o)
 {
@@ -93,7 +98,8 @@ static IN_CHILD int launch_entry(void *arg)
 
 static char *stack_new(void)
 {
-	char *s = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	char *s = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
 	return s != MAP_FAILED && mprotect(s, GUARD_SIZE, PROT_NONE) == 0 ? s : NULL;
 }
@@ -125,7 +131,8 @@ void launch_stacks_free(struct launch_stacks *s)
 /* The variables that identify the run, for the environment of jobsched-init. */
 static void run_variables_find(char *const *envp, char *ret[LAUNCH_INIT_VARS + 1])
 {
-	static const char *const names[LAUNCH_INIT_VARS] = {CHILD_VAR_SPAWNER "=", CHILD_VAR_RUN "=", CHILD_VAR_FENCE "="};
+	static const char *const names[LAUNCH_INIT_VARS] = {
+		CHILD_VAR_SPAWNER "=", CHILD_VAR_RUN "=", CHILD_VAR_FENCE "="};
 	int n = 0;
 
 	for (; envp && *envp; envp++)
@@ -138,13 +145,14 @@ static void run_variables_find(char *const *envp, char *ret[LAUNCH_INIT_VARS + 1
 /* The pid, or -errno. The processes that a helper creates start in its control group. */
 static pid_t first_process_clone(struct launch_stacks *s, struct launch *o)
 {
-	const int flags = VFORK_FLAGS | CLONE_PARENT_SETTID | (o->plan->clone_parent ? CLONE_PARENT : 0) |
-			  (o->plan->sandbox->namespaces & ~CLONE_NEWPID);
+	const int flags = VFORK_FLAGS | CLONE_PARENT_SETTID |
+		(o->plan->clone_parent ? CLONE_PARENT : 0) |
+		(o->plan->sandbox->namespaces & ~CLONE_NEWPID);
 	pid_t pid = -ENOSYS;
 
 	if (o->plan->cgroup && o->plan->cgroup_clone)
-		pid = clone_into_cgroup(launch_entry, s->stack[0], STACK_SIZE, (uint64_t)flags, o, &o->report->pid,
-			*o->plan->cgroup);
+		pid = clone_into_cgroup(launch_entry, s->stack[0], STACK_SIZE, (uint64_t)flags, o,
+			&o->report->pid, *o->plan->cgroup);
 	if (pid != -ENOSYS && pid != -EPERM)
 		return pid;
 	o->moves = o->plan->cgroup;
@@ -152,13 +160,15 @@ static pid_t first_process_clone(struct launch_stacks *s, struct launch *o)
 	return pid < 0 ? -errno : pid;
 }
 
-int launch_processes(struct launch_stacks *s, const struct child_plan *p, struct child_report *report)
+int launch_processes(
+	struct launch_stacks *s, const struct child_plan *p, struct child_report *report)
 {
 	struct launch o = {.plan = p, .report = report, .stack = s->stack[1] + STACK_SIZE,
 		.role = p->sandbox->namespaces & CLONE_NEWPID ? LAUNCH_PIDNS_HELPER : LAUNCH_ALONE};
 	pid_t pid;
 
-	*report = (struct child_report){.stage = STAGE_CLONE, .pidns_helper = o.role == LAUNCH_PIDNS_HELPER};
+	*report = (struct child_report){
+		.stage = STAGE_CLONE, .pidns_helper = o.role == LAUNCH_PIDNS_HELPER};
 	run_variables_find(report->pidns_helper ? p->envp : NULL, o.init_env);
 	pid = first_process_clone(s, &o);
 	if (pid < 0) {
@@ -181,7 +191,10 @@ static int process_reap(pid_t pid)
 	return status;
 }
 
-/* The process is an unreaped child, so its pid is not reused. It cannot end before the worker is reaped. */
+/*
+ * The process is an unreaped child, so its pid is not reused. It cannot end before the worker is
+ * reaped.
+ */
 static void pidns_init_kill(pid_t init)
 {
 	if (init > 0)
@@ -198,7 +211,8 @@ int launch_child_reap(struct child *c)
 	return status;
 }
 
-int launch_child(struct launch_stacks *s, const struct child_plan *p, struct child *ret, struct child_report *ret_report)
+int launch_child(struct launch_stacks *s, const struct child_plan *p, struct child *ret,
+	struct child_report *ret_report)
 {
 	struct child_report *w = ret_report;
 	int r = launch_processes(s, p, w), pidfd = -1;

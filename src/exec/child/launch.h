@@ -7,17 +7,22 @@
 
 struct err;
 
-/* Stacks for the created processes. One object is enough, because the creator is suspended during each setup. */
+/*
+ * Stacks for the created processes. One object is enough, because the creator is suspended during
+ * each setup.
+ */
 struct launch_stacks;
 bool launch_stacks_new(struct launch_stacks **ret, struct err *e);
 void launch_stacks_free(struct launch_stacks *s);
 
 /*
- * Returns 0 when the command runs, or -errno of the step that *report names. Until exec() the child shares the memory of the
- * caller, and a file system of the job's owner can block it. So the spawner calls this itself only for children that stay root
- * and use trusted paths. The created processes are not reaped.
+ * Returns 0 when the command runs, or -errno of the step that *report names. Until exec() the child
+ * shares the memory of the caller, and a file system of the job's owner can block it. So the
+ * spawner calls this itself only for children that stay root and use trusted paths. The created
+ * processes are not reaped.
  */
-int launch_processes(struct launch_stacks *s, const struct child_plan *p, struct child_report *report);
+int launch_processes(
+	struct launch_stacks *s, const struct child_plan *p, struct child_report *report);
 
 struct child {
 	pid_t pid;    /* to be reaped by the creator */
@@ -25,5 +30,7 @@ struct child {
 	pid_t pidns_init; /* to be killed after 'pid' has ended, and reaped; 0: no PID namespace */
 };
 /* launch_processes() for a child of the caller. The processes of a failed start are reaped. */
-int launch_child(struct launch_stacks *s, const struct child_plan *p, struct child *ret, struct child_report *ret_report);
-int launch_child_reap(struct child *c); /* waits until the child exits; its status as of waitpid() */
+int launch_child(struct launch_stacks *s, const struct child_plan *p, struct child *ret,
+	struct child_report *ret_report);
+/* waits until the child exits; its status as of waitpid() */
+int launch_child_reap(struct child *c);

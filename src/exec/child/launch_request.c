@@ -12,7 +12,10 @@
 
 enum { HAS_USER = 1, HAS_PATH = 2, HAS_IN = 4, HAS_CGROUP = 8, HAS_ARTIFACT = 16, HAS_FILTER = 32 };
 
-/* Fixed part of a request. NUL-terminated texts follow: argv, envp, cwd, home, paths of the profile, path, artifact path. */
+/*
+ * Fixed part of a request. NUL-terminated texts follow: argv, envp, cwd, home, paths of the
+ * profile, path, artifact path.
+ */
 struct head {
 	unsigned has;
 	uid_t uid;
@@ -65,12 +68,21 @@ static void fds_collect(const struct child_plan *p, const struct head *h, struct
 void launch_request_encode(const struct child_plan *p, struct buf *out, struct launch_fds *ret)
 {
 	const struct sandbox_prepared *f = p->sandbox;
-	struct head h = {.argc = texts_count(p->argv), .envc = texts_count(p->envp), .paths_n = f->profile.read_write.n, .extra_fds_n = p->extra_fds_n,
-		.limits = *p->limits, .capabilities = f->profile.capabilities, .namespaces = f->namespaces, .umask = p->umask,
-		.parent = p->parent, .cwd_optional = p->cwd_optional, .cgroup_clone = p->cgroup_clone};
+	struct head h = {.argc = texts_count(p->argv),
+		.envc = texts_count(p->envp),
+		.paths_n = f->profile.read_write.n,
+		.extra_fds_n = p->extra_fds_n,
+		.limits = *p->limits,
+		.capabilities = f->profile.capabilities,
+		.namespaces = f->namespaces,
+		.umask = p->umask,
+		.parent = p->parent,
+		.cwd_optional = p->cwd_optional,
+		.cgroup_clone = p->cgroup_clone};
 
-	h.has = (p->user ? HAS_USER : 0U) | (p->path ? HAS_PATH : 0U) | (p->in >= 0 ? HAS_IN : 0U) | (p->cgroup ? HAS_CGROUP : 0U) |
-		(p->artifact_path ? HAS_ARTIFACT : 0U) | (f->filter ? HAS_FILTER : 0U);
+	h.has = (p->user ? HAS_USER : 0U) | (p->path ? HAS_PATH : 0U) | (p->in >= 0 ? HAS_IN : 0U) |
+		(p->cgroup ? HAS_CGROUP : 0U) | (p->artifact_path ? HAS_ARTIFACT : 0U) |
+		(f->filter ? HAS_FILTER : 0U);
 	memcpy(h.part, f->profile.part, sizeof(h.part));
 	if (p->user) {
 		h.uid = p->user->uid;
@@ -112,7 +124,8 @@ static bool find_texts(char **v, const struct head *h, size_t rest, char *data, 
 	return data == end;
 }
 
-static void fds_assign(struct child_plan *p, struct launch_request *d, const struct head *h, const struct launch_fds *fds)
+static void fds_assign(struct child_plan *p, struct launch_request *d, const struct head *h,
+	const struct launch_fds *fds)
 {
 	size_t at = 0;
 
@@ -127,30 +140,39 @@ static void fds_assign(struct child_plan *p, struct launch_request *d, const str
 	p->extra_fds_n = h->extra_fds_n;
 }
 
-static void sandbox_decode(struct launch_request *d, const struct head *h, const struct sandbox_set *all, char **paths)
+static void sandbox_decode(
+	struct launch_request *d, const struct head *h, const struct sandbox_set *all, char **paths)
 {
 	struct sandbox_prepared *f = &d->sandbox;
 
-	*f = (struct sandbox_prepared){.all = all, .namespaces = h->namespaces, .usable = true,
-		.profile = {.capabilities = h->capabilities, .read_write = {.v = paths, .n = h->paths_n}}};
+	*f = (struct sandbox_prepared){.all = all,
+		.namespaces = h->namespaces,
+		.usable = true,
+		.profile = {.capabilities = h->capabilities,
+			.read_write = {.v = paths, .n = h->paths_n}}};
 	memcpy(f->profile.part, h->part, sizeof(h->part));
 	if (h->has & HAS_FILTER)
 		f->filter = &all->filters[h->part[SANDBOX_CALLS]];
 }
 
-bool launch_request_decode(struct launch_request *d, char *data, size_t len, const struct sandbox_set *all, const struct launch_fds *fds)
+bool launch_request_decode(struct launch_request *d, char *data, size_t len,
+	const struct sandbox_set *all, const struct launch_fds *fds)
 {
 	const struct head *h = (const struct head *)(void *)data;
 	size_t skip, rest;
 	char **t;
 
 	*d = (struct launch_request){.cgroup = -1};
-	if (len < sizeof(*h) || h->groups_n > USER_GROUPS_MAX || h->part[SANDBOX_CALLS] >= CALLS_MAX)
+	if (len < sizeof(*h) || h->groups_n > USER_GROUPS_MAX ||
+		h->part[SANDBOX_CALLS] >= CALLS_MAX)
 		return false;
 	skip = sizeof(*h) + h->groups_n * sizeof(gid_t);
 	rest = 2 + h->paths_n + (h->has & HAS_PATH ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0);
-	if (len < skip || h->argc > len || h->envc > len || h->paths_n > SANDBOX_PATHS_MAX || h->extra_fds_n > CHILD_EXTRA_FDS_MAX ||
-		fds->n != 1 + h->extra_fds_n + (h->has & HAS_IN ? 1 : 0) + (h->has & HAS_CGROUP ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0))
+	if (len < skip || h->argc > len || h->envc > len || h->paths_n > SANDBOX_PATHS_MAX ||
+		h->extra_fds_n > CHILD_EXTRA_FDS_MAX ||
+		fds->n !=
+			1 + h->extra_fds_n + (h->has & HAS_IN ? 1 : 0) +
+				(h->has & HAS_CGROUP ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0))
 		return false;
 	t = d->texts = xcalloc(h->argc + h->envc + rest + 2, sizeof(*t));
 	if (!find_texts(t, h, rest, data + skip, len - skip))
@@ -158,8 +180,15 @@ bool launch_request_decode(struct launch_request *d, char *data, size_t len, con
 	d->limits = h->limits;
 	d->user = (struct user){.uid = h->uid, .gid = h->gid, .groups_n = h->groups_n};
 	memcpy(d->user.groups, data + sizeof(*h), h->groups_n * sizeof(gid_t));
-	d->plan = (struct child_plan){.user = h->has & HAS_USER ? &d->user : NULL, .argv = t, .envp = t + h->argc + 1, .cgroup_clone = h->cgroup_clone,
-		.umask = h->umask, .parent = h->parent, .cwd_optional = h->cwd_optional, .limits = &d->limits, .sandbox = &d->sandbox,
+	d->plan = (struct child_plan){.user = h->has & HAS_USER ? &d->user : NULL,
+		.argv = t,
+		.envp = t + h->argc + 1,
+		.cgroup_clone = h->cgroup_clone,
+		.umask = h->umask,
+		.parent = h->parent,
+		.cwd_optional = h->cwd_optional,
+		.limits = &d->limits,
+		.sandbox = &d->sandbox,
 		.clone_parent = true};
 	t += h->argc + 1 + h->envc + 1;
 	d->plan.cwd = *t++;
@@ -189,8 +218,12 @@ struct settings {
 
 int launch_request_settings_make(const struct sandbox_set *s)
 {
-	struct settings head = {.landlock = s->landlock, .user_ns = s->user_ns, .ruleset = s->ruleset >= 0, .network = s->network >= 0,
-		.init = s->init >= 0, .self = s->self >= 0};
+	struct settings head = {.landlock = s->landlock,
+		.user_ns = s->user_ns,
+		.ruleset = s->ruleset >= 0,
+		.network = s->network >= 0,
+		.init = s->init >= 0,
+		.self = s->self >= 0};
 	AUTO_DONE(buf) out = {};
 
 	memcpy(head.uid_map, s->uid_map, sizeof(head.uid_map));
@@ -199,7 +232,8 @@ int launch_request_settings_make(const struct sandbox_set *s)
 		head.len[i] = s->filters[i].len;
 	buf_add(&out, &head, sizeof(head));
 	for (int i = 0; i < CALLS_MAX; i++)
-		buf_add(&out, s->filters[i].filter, s->filters[i].len * sizeof(*s->filters[i].filter));
+		buf_add(&out, s->filters[i].filter,
+			s->filters[i].len * sizeof(*s->filters[i].filter));
 	return io_memfd_sealed("jobsched-launcher", out.data, out.len);
 }
 
@@ -214,12 +248,17 @@ bool launch_request_settings_read(struct sandbox_set *s, int fd)
 	const struct settings *head;
 	const char *at;
 
-	if (lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &in, SETTINGS_MAX) < 0 || in.len < sizeof(*head))
+	if (lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &in, SETTINGS_MAX) < 0 ||
+		in.len < sizeof(*head))
 		return false;
 	head = (const struct settings *)(void *)in.data;
-	*s = (struct sandbox_set){.landlock = head->landlock, .user_ns = head->user_ns, .offers = -1,
-		.ruleset = fd_if(head->ruleset, LAUNCHER_RULESET), .network = fd_if(head->network, LAUNCHER_NETWORK),
-		.init = fd_if(head->init, LAUNCHER_INIT), .self = fd_if(head->self, LAUNCHER_SELF)};
+	*s = (struct sandbox_set){.landlock = head->landlock,
+		.user_ns = head->user_ns,
+		.offers = -1,
+		.ruleset = fd_if(head->ruleset, LAUNCHER_RULESET),
+		.network = fd_if(head->network, LAUNCHER_NETWORK),
+		.init = fd_if(head->init, LAUNCHER_INIT),
+		.self = fd_if(head->self, LAUNCHER_SELF)};
 	memcpy(s->uid_map, head->uid_map, sizeof(s->uid_map));
 	memcpy(s->gid_map, head->gid_map, sizeof(s->gid_map));
 	at = in.data + sizeof(*head);
@@ -228,7 +267,8 @@ bool launch_request_settings_read(struct sandbox_set *s, int fd)
 
 		if (size > (size_t)(in.data + in.len - at))
 			return false;
-		s->filters[i] = (struct sock_fprog){.len = head->len[i], .filter = size ? xcalloc(1, size) : NULL};
+		s->filters[i] = (struct sock_fprog){
+			.len = head->len[i], .filter = size ? xcalloc(1, size) : NULL};
 		if (size)
 			memcpy(s->filters[i].filter, at, size);
 		at += size;

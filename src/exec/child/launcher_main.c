@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Main function of a launcher, which is blocked instead of the spawner when a file system does not answer. */
+/* Main function of a launcher, which is blocked by slow file systems instead of the spawner. */
 /*
- * Workers are created like with vfork(), which is fast, and share the memory of the launcher until exec(). So a launcher has one
- * start at a time in its memory, no warrant key and no secrets of other runs. CLONE_PARENT makes the workers children of the
- * spawner.
+ * Workers are created like with vfork(), which is fast, and share the memory of the launcher until
+ * exec(). So a launcher has one start at a time in its memory, no warrant key and no secrets of
+ * other runs. CLONE_PARENT makes the workers children of the spawner.
  */
 #include "base/auto.h"
 #include "base/err.h"
@@ -30,7 +30,10 @@ static bool request_receive(struct launch_fds *ret)
 {
 	char byte, control[CMSG_SPACE(sizeof(int) * LAUNCH_FDS_MAX)];
 	struct iovec part = {&byte, 1};
-	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr m = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
 	ssize_t n;
 
 	ret->n = 0;
@@ -47,7 +50,8 @@ static bool request_receive(struct launch_fds *ret)
 	return true;
 }
 
-static void request_launch(struct launch_stacks *stacks, struct launch_arena *a, const struct sandbox_set *all, const struct launch_fds *fds)
+static void request_launch(struct launch_stacks *stacks, struct launch_arena *a,
+	const struct sandbox_set *all, const struct launch_fds *fds)
 {
 	AUTO_DONE(launch_request) d = {};
 
@@ -57,13 +61,19 @@ static void request_launch(struct launch_stacks *stacks, struct launch_arena *a,
 		a->report = (struct child_report){.stage = -1, .error = EPROTO};
 }
 
-/* Inherited by workers: before exec() their owner can stop and kill them, but other signals have no effect. */
+/*
+ * Inherited by workers: before exec() their owner can stop and kill them, but other signals have no
+ * effect.
+ */
 static void signals_reset(void)
 {
 	static const char preset[64]; /* the kernel's struct sigaction, all zero: SIG_DFL */
 	sigset_t all;
 
-	for (int s = 1; s < NSIG; s++) /* posix_spawn() leaves two signals ignored that sigaction() of the C library cannot change */
+	/*
+	 * posix_spawn() leaves two signals ignored that sigaction() of the C library cannot change
+	 */
+	for (int s = 1; s < NSIG; s++)
 		syscall(SYS_rt_sigaction, s, preset, NULL, (NSIG - 1) / 8);
 	signal(SIGPIPE, SIG_IGN);
 	sigfillset(&all);
@@ -72,7 +82,8 @@ static void signals_reset(void)
 
 int launcher_main(void)
 {
-	struct launch_arena *arena = mmap(NULL, LAUNCH_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCHER_ARENA, 0);
+	struct launch_arena *arena = mmap(
+		NULL, LAUNCH_ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCHER_ARENA, 0);
 	struct launch_stacks *stacks = NULL;
 	struct sandbox_set all;
 	struct launch_fds fds;
@@ -80,11 +91,14 @@ int launcher_main(void)
 
 	signals_reset();
 	prctl(PR_SET_NAME, "jobsched-launch");
-	if (arena == MAP_FAILED || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(LAUNCHER_SOCKET, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
-		(geteuid() == 0 && prctl(PR_SET_DUMPABLE, 0) < 0)) /* without root, a non-dumpable process could not use its /proc/self */
+	/* without root, a non-dumpable process could not use its /proc/self */
+	if (arena == MAP_FAILED || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
+		close_range(LAUNCHER_SOCKET, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
+		(geteuid() == 0 && prctl(PR_SET_DUMPABLE, 0) < 0))
 		return 1;
 	(void)madvise(arena, LAUNCH_ARENA_SIZE, MADV_DONTDUMP);
-	if (!failpoints_open(&e) || !launch_request_settings_read(&all, LAUNCHER_SETTINGS) || !launch_stacks_new(&stacks, &e))
+	if (!failpoints_open(&e) || !launch_request_settings_read(&all, LAUNCHER_SETTINGS) ||
+		!launch_stacks_new(&stacks, &e))
 		return 1;
 	close(LAUNCHER_ARENA);
 	close(LAUNCHER_SETTINGS);

@@ -22,24 +22,27 @@ static int namespaces_of(const struct sandbox_set *all, const struct sandbox *p)
 {
 	int flags = 0;
 
-	if (p->part[SANDBOX_SYSTEM] || p->part[SANDBOX_TMP] || p->part[SANDBOX_DEV] || p->part[SANDBOX_RUN] ||
-		p->part[SANDBOX_PIDS])
+	if (p->part[SANDBOX_SYSTEM] || p->part[SANDBOX_TMP] || p->part[SANDBOX_DEV] ||
+		p->part[SANDBOX_RUN] || p->part[SANDBOX_PIDS])
 		flags |= CLONE_NEWNS;
 	if (p->part[SANDBOX_PIDS])
 		flags |= CLONE_NEWPID;
 	if (p->part[SANDBOX_IPC])
 		flags |= CLONE_NEWIPC;
-	if (p->part[SANDBOX_NETWORK] == NETWORK_LOOPBACK || (p->part[SANDBOX_NETWORK] == NETWORK_NONE && all->network < 0))
+	if (p->part[SANDBOX_NETWORK] == NETWORK_LOOPBACK ||
+		(p->part[SANDBOX_NETWORK] == NETWORK_NONE && all->network < 0))
 		flags |= CLONE_NEWNET;
 	return flags && all->user_ns ? flags | CLONE_NEWUSER : flags;
 }
 
 /* 'profile' is moved. */
-static void sandbox_prepared_init(struct sandbox_prepared *f, const struct sandbox_set *all, struct sandbox profile)
+static void sandbox_prepared_init(
+	struct sandbox_prepared *f, const struct sandbox_set *all, struct sandbox profile)
 {
 	*f = (struct sandbox_prepared){.profile = profile, .all = all, .usable = true};
 	f->namespaces = namespaces_of(all, &f->profile);
-	f->filter = f->profile.part[SANDBOX_CALLS] ? &all->filters[f->profile.part[SANDBOX_CALLS]] : NULL;
+	f->filter = f->profile.part[SANDBOX_CALLS] ? &all->filters[f->profile.part[SANDBOX_CALLS]]
+						   : NULL;
 }
 
 static void sandbox_prepared_done(struct sandbox_prepared *f)
@@ -49,10 +52,13 @@ static void sandbox_prepared_done(struct sandbox_prepared *f)
 }
 
 /* Runs the setup steps of a worker, without a command. */
-static int profile_try(const struct sandbox_prepared *f, struct launch_stacks *l, const char **ret_stage)
+static int profile_try(
+	const struct sandbox_prepared *f, struct launch_stacks *l, const char **ret_stage)
 {
-	const struct child_limits limits = {.v = {{RLIMIT_NOFILE, {DRY_RUN_FILES, DRY_RUN_FILES}}}, .n = 1};
-	const struct child_plan plan = {.sandbox = f, .cwd = "/", .parent = getpid(), .limits = &limits};
+	const struct child_limits limits = {
+		.v = {{RLIMIT_NOFILE, {DRY_RUN_FILES, DRY_RUN_FILES}}}, .n = 1};
+	const struct child_plan plan = {
+		.sandbox = f, .cwd = "/", .parent = getpid(), .limits = &limits};
 	struct child_report report;
 	struct child child;
 	int r = launch_child(l, &plan, &child, &report);
@@ -69,11 +75,13 @@ static void missing_add(struct sandbox_prepared *f, const char *part, const char
 {
 	AUTO_TEXT before = STEAL(f->missing);
 
-	f->missing = xprintf("%s%s%s (%s: %s)", before ? before : "", before ? ", " : "", part, stage, strerror(error));
+	f->missing = xprintf("%s%s%s (%s: %s)", before ? before : "", before ? ", " : "", part,
+		stage, strerror(error));
 }
 
 /* Tests one part alone, with the parts that it needs. */
-static int profile_try_part(const struct sandbox_prepared *f, enum sandbox_part p, struct launch_stacks *l, const char **ret_stage)
+static int profile_try_part(const struct sandbox_prepared *f, enum sandbox_part p,
+	struct launch_stacks *l, const char **ret_stage)
 {
 	struct sandbox_prepared alone;
 	struct sandbox only = {.capabilities = SANDBOX_CAPS_ALL};
@@ -85,19 +93,23 @@ static int profile_try_part(const struct sandbox_prepared *f, enum sandbox_part 
 	return profile_try(&alone, l, ret_stage);
 }
 
-/* Removes the parts that this kernel does not support from the profile and lists them in 'missing'. */
+/*
+ * Removes the parts that this kernel does not support from the profile and lists them in 'missing'.
+ */
 static void sandbox_prepared_probe(struct sandbox_prepared *f, struct launch_stacks *l)
 {
 	const char *stage;
 	int r = profile_try(f, l, &stage);
 
 	if (f->profile.part[SANDBOX_LANDLOCK] == LANDLOCK_PROCESSES && f->all->ruleset < 0)
-		f->missing = xstrdup("landlock (this kernel has none; system calls that trace other processes are denied instead, "
-				     "but the memory of the owner's other processes can be read through /proc)");
+		f->missing = xstrdup(
+			"landlock (this kernel has none; system calls that trace other processes are denied instead, "
+			"but the memory of the owner's other processes can be read through /proc)");
 	if (r == 0)
 		return;
 	for (int p = 0; p < SANDBOX_PART_MAX; p++) {
-		int one = f->profile.part[p] ? profile_try_part(f, (enum sandbox_part)p, l, &stage) : 0;
+		int one = f->profile.part[p] ? profile_try_part(f, (enum sandbox_part)p, l, &stage)
+					     : 0;
 
 		if (one < 0) {
 			missing_add(f, sandbox_profile_part_key((enum sandbox_part)p), stage, -one);
@@ -116,7 +128,10 @@ static void sandbox_prepared_probe(struct sandbox_prepared *f, struct launch_sta
 	}
 }
 
-/* A network namespace in which no interface is up, shared by all runs without network. The spawner has one thread. */
+/*
+ * A network namespace in which no interface is up, shared by all runs without network. The spawner
+ * has one thread.
+ */
 static int empty_network_open(void)
 {
 	AUTO_FD own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -138,21 +153,26 @@ static bool profiles_want(const struct sandbox_profiles *profiles, enum sandbox_
 	return false;
 }
 
-static void sandbox_set_prepare(struct sandbox_set *s, const struct sandbox_profiles *profiles, const char *init)
+static void sandbox_set_prepare(
+	struct sandbox_set *s, const struct sandbox_profiles *profiles, const char *init)
 {
 	struct err e = {};
 
 	s->user_ns = geteuid() != 0;
-	snprintf(s->uid_map, sizeof(s->uid_map), "%u %u 1", (unsigned)geteuid(), (unsigned)geteuid());
-	snprintf(s->gid_map, sizeof(s->gid_map), "%u %u 1", (unsigned)getegid(), (unsigned)getegid());
+	snprintf(s->uid_map, sizeof(s->uid_map), "%u %u 1", (unsigned)geteuid(),
+		(unsigned)geteuid());
+	snprintf(s->gid_map, sizeof(s->gid_map), "%u %u 1", (unsigned)getegid(),
+		(unsigned)getegid());
 	s->landlock = sandbox_landlock_version();
 	s->ruleset = sandbox_landlock_processes(s->landlock);
 	s->init = open(init, O_PATH | O_CLOEXEC);
-	s->self = (int)syscall(SYS_pidfd_open, getpid(), 0); /* if this fails, the test of a PID namespace fails */
+	/* if this fails, the test of a PID namespace fails */
+	s->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (!s->user_ns && profiles_want(profiles, SANDBOX_NETWORK, NETWORK_NONE))
 		s->network = empty_network_open();
 	/* a filter that this kernel rejects is found by the test of a profile that uses it */
-	(void)sandbox_seccomp_filter(CALLS_STANDARD, s->ruleset < 0, &s->filters[CALLS_STANDARD], &e);
+	(void)sandbox_seccomp_filter(
+		CALLS_STANDARD, s->ruleset < 0, &s->filters[CALLS_STANDARD], &e);
 	(void)sandbox_seccomp_filter(CALLS_STRICT, false, &s->filters[CALLS_STRICT], &e);
 }
 
@@ -161,16 +181,18 @@ static int offers_memfd(const struct sandbox_set *s)
 	AUTO_DONE(buf) text = {};
 
 	for (size_t i = 0; i < s->n; i++)
-		sandbox_offer_print(&s->v[i].profile, s->v[i].usable && !s->v[i].profile.unavailable, s->v[i].missing, &text);
+		sandbox_offer_print(&s->v[i].profile,
+			s->v[i].usable && !s->v[i].profile.unavailable, s->v[i].missing, &text);
 	return io_memfd_sealed("jobsched-sandboxes", text.data, text.len);
 }
 
-bool sandbox_set_open(struct sandbox_set **ret, const struct sandbox_profiles *profiles, bool report, const char *init,
-	struct launch_stacks *l, struct err *e)
+bool sandbox_set_open(struct sandbox_set **ret, const struct sandbox_profiles *profiles,
+	bool report, const char *init, struct launch_stacks *l, struct err *e)
 {
 	struct sandbox_set *s = xcalloc(1, sizeof(*s));
 
-	*s = (struct sandbox_set){.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
+	*s = (struct sandbox_set){
+		.landlock = 0, .ruleset = -1, .network = -1, .init = -1, .self = -1, .offers = -1};
 	sandbox_set_prepare(s, profiles, init);
 	s->v = xcalloc(profiles->n, sizeof(*s->v));
 	for (size_t i = 0; i < profiles->n; i++, s->n++) {
@@ -200,13 +222,15 @@ void sandbox_set_free(struct sandbox_set *s)
 	free(s->v);
 	for (int i = 0; i < CALLS_MAX; i++)
 		free(s->filters[i].filter);
-	for (const int *fd = (const int[]){s->ruleset, s->network, s->init, s->self, s->offers, -2}; *fd != -2; fd++)
+	for (const int *fd = (const int[]){s->ruleset, s->network, s->init, s->self, s->offers, -2};
+		*fd != -2; fd++)
 		if (*fd >= 0)
 			close(*fd);
 	free(s);
 }
 
-const struct sandbox_prepared *sandbox_set_find(const struct sandbox_set *s, const char *name, struct err *e)
+const struct sandbox_prepared *sandbox_set_find(
+	const struct sandbox_set *s, const char *name, struct err *e)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const struct sandbox_prepared *f = &s->v[i];
@@ -214,9 +238,12 @@ const struct sandbox_prepared *sandbox_set_find(const struct sandbox_set *s, con
 		if (strcmp(f->profile.name, name) != 0)
 			continue;
 		if (f->profile.unavailable)
-			err_set(e, ERR_DENIED, "sandbox profile '%s' is disabled on this machine", name);
+			err_set(e, ERR_DENIED, "sandbox profile '%s' is disabled on this machine",
+				name);
 		else if (!f->usable)
-			err_set(e, ERR_DENIED, "sandbox profile '%s' is not supported by this machine: %s", name, f->missing);
+			err_set(e, ERR_DENIED,
+				"sandbox profile '%s' is not supported by this machine: %s", name,
+				f->missing);
 		return !f->profile.unavailable && f->usable ? f : NULL;
 	}
 	err_set(e, ERR_NOT_FOUND, "this machine has no sandbox profile '%.64s'", name);

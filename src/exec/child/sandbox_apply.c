@@ -125,7 +125,10 @@ static IN_CHILD int capabilities_drop_held(void)
 	return syscall(SYS_capset, &head, none) < 0 ? errno : 0;
 }
 
-/* Capabilities that a later exec() could regain. The list ends with the first number that the kernel does not know. */
+/*
+ * Capabilities that a later exec() could regain. The list ends with the first number that the
+ * kernel does not know.
+ */
 static IN_CHILD int capabilities_drop_bounding(uint64_t keep)
 {
 	for (unsigned long c = 0; c < 64; c++) {
@@ -138,15 +141,16 @@ static IN_CHILD int capabilities_drop_bounding(uint64_t keep)
 }
 
 /*
- * A job of root loses the bounding set except the capabilities of the profile, because exec() gives root all of that set. If the
- * profile keeps none, uid 0 loses its special meaning (SECBIT_NOROOT). Other users have no capabilities since the change of uid,
- * and no_new_privs prevents that they regain any.
+ * A job of root loses the bounding set except the capabilities of the profile, because exec() gives
+ * root all of that set. If the profile keeps none, uid 0 loses its special meaning (SECBIT_NOROOT).
+ * Other users have no capabilities since the change of uid, and no_new_privs prevents that they
+ * regain any.
  */
 IN_CHILD int sandbox_apply_capabilities(const struct sandbox_prepared *f, bool root)
 {
-	const unsigned long no_root = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
-		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
-		SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+	const unsigned long no_root = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
+		SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 	if (f->profile.capabilities == SANDBOX_CAPS_ALL && !(f->namespaces & CLONE_NEWUSER))
 		return 0;
@@ -182,9 +186,9 @@ IN_CHILD int sandbox_spawner_alive(const struct sandbox_prepared *f)
 }
 
 /*
- * The first process of a PID namespace. The kernel kills the other processes when it exits, and reaps its children because it
- * ignores SIGCHLD. It runs in the namespaces of the job, without capabilities and without secrets in its memory, so a job gains
- * nothing by tracing it.
+ * The first process of a PID namespace. The kernel kills the other processes when it exits, and
+ * reaps its children because it ignores SIGCHLD. It runs in the namespaces of the job, without
+ * capabilities and without secrets in its memory, so a job gains nothing by tracing it.
  */
 IN_CHILD int sandbox_exec_init(const struct sandbox_prepared *f, char *const envp[])
 {
@@ -196,8 +200,9 @@ IN_CHILD int sandbox_exec_init(const struct sandbox_prepared *f, char *const env
 		error = sandbox_apply_proc(f);
 	if (!error)
 		error = sandbox_apply_capabilities(f, true);
-	if (!error && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigaction(SIGCHLD, &ignore, NULL) < 0 ||
-			      close_range(0, ~0U, CLOSE_RANGE_CLOEXEC) < 0))
+	if (!error &&
+		(prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || sigaction(SIGCHLD, &ignore, NULL) < 0 ||
+			close_range(0, ~0U, CLOSE_RANGE_CLOEXEC) < 0))
 		error = errno;
 	if (!error)
 		error = sandbox_spawner_alive(f);

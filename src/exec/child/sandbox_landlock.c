@@ -18,9 +18,12 @@ struct ruleset_attr {
 	uint64_t fs, net, scoped;
 };
 
-#define FS_WRITE_1 (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
-	LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | \
-	LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define FS_WRITE_1                                                                 \
+	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |           \
+		LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |    \
+		LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |        \
+		LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |      \
+		LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
 #define FS_USE_DEVICES (LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
 int sandbox_landlock_version(void)
@@ -32,14 +35,16 @@ int sandbox_landlock_version(void)
 
 static IN_CHILD uint64_t fs_rights(int version)
 {
-	return FS_WRITE_1 | LANDLOCK_ACCESS_FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) | (version >= 5 ? FS_IOCTL_DEV : 0);
+	return FS_WRITE_1 | LANDLOCK_ACCESS_FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) |
+		(version >= 5 ? FS_IOCTL_DEV : 0);
 }
 
 static IN_CHILD int ruleset_new(uint64_t fs, uint64_t scoped, int version)
 {
 	const struct ruleset_attr a = {.fs = fs, .scoped = scoped};
 
-	return (int)syscall(SYS_landlock_create_ruleset, &a, version >= 6 ? sizeof(a) : sizeof(a.fs), 0);
+	return (int)syscall(
+		SYS_landlock_create_ruleset, &a, version >= 6 ? sizeof(a) : sizeof(a.fs), 0);
 }
 
 /* A path that does not exist, or that the owner cannot reach, is skipped. */
@@ -58,8 +63,9 @@ static IN_CHILD int ruleset_allow(int ruleset, const char *path, const char *hom
 }
 
 /*
- * A process in a Landlock domain cannot trace processes outside of it, so the ruleset handles hardly any right. Renames between
- * directories are always forbidden in a domain unless a rule allows them.
+ * A process in a Landlock domain cannot trace processes outside of it, so the ruleset handles
+ * hardly any right. Renames between directories are always forbidden in a domain unless a rule
+ * allows them.
  */
 int sandbox_landlock_processes(int version)
 {
@@ -73,7 +79,8 @@ int sandbox_landlock_processes(int version)
 	return ruleset;
 }
 
-static IN_CHILD int ruleset_allow_paths(const struct sandbox_prepared *f, const char *home, int ruleset)
+static IN_CHILD int ruleset_allow_paths(
+	const struct sandbox_prepared *f, const char *home, int ruleset)
 {
 	static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
 	const uint64_t all = fs_rights(f->all->landlock);
@@ -96,7 +103,8 @@ IN_CHILD int sandbox_apply_landlock(const struct sandbox_prepared *f, const char
 		return 0; /* without Landlock the seccomp filter denies tracing */
 	if (f->profile.part[SANDBOX_LANDLOCK] == LANDLOCK_PROCESSES)
 		return syscall(SYS_landlock_restrict_self, f->all->ruleset, 0) < 0 ? errno : 0;
-	ruleset = ruleset_new(fs_rights(version), version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
+	ruleset = ruleset_new(fs_rights(version),
+		version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
 	if (ruleset < 0)
 		return errno;
 	error = ruleset_allow_paths(f, home, ruleset);

@@ -2,5 +2,6 @@
 /* Landlock rulesets that are prepared before the child exists. */
 #pragma once
 
-int sandbox_landlock_version(void);          /* ABI version; 0: none, or a version that cannot be used */
+/* ABI version; 0: none, or a version that cannot be used */
+int sandbox_landlock_version(void);
 int sandbox_landlock_processes(int version); /* a ruleset for LANDLOCK_PROCESSES; -1: none */

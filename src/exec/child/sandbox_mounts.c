@@ -19,23 +19,30 @@ static const struct device {
 	{"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
 static const struct {
 	const char *path, *target;
-} links[] = {{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
-	{"/dev/stderr", "/proc/self/fd/2"}};
+} links[] = {{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"},
+	{"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}};
 
-/* A missing path needs no mount, and a path that the owner cannot reach cannot be written by the job. */
+/*
+ * A missing path needs no mount, and a path that the owner cannot reach cannot be written by the
+ * job.
+ */
 static IN_CHILD int error_unless_absent(int error)
 {
 	return sandbox_path_absent(error) ? 0 : error;
 }
 
-static IN_CHILD int mount_attr_set(const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
+static IN_CHILD int mount_attr_set(
+	const char *path, unsigned flags, uint64_t set, uint64_t clear, uint64_t propagation)
 {
 	struct mount_attr a = {.attr_set = set, .attr_clr = clear, .propagation = propagation};
 
 	return mount_setattr(AT_FDCWD, path, flags, &a, sizeof(a)) < 0 ? errno : 0;
 }
 
-/* Paths that stay writable on a read-only system. Each gets a mount, cloned before the system becomes read-only. */
+/*
+ * Paths that stay writable on a read-only system. Each gets a mount, cloned before the system
+ * becomes read-only.
+ */
 struct writable {
 	struct {
 		int path, mount; /* owned descriptors */
@@ -59,12 +66,15 @@ static IN_CHILD int writable_add(struct writable *w, const char *path, const cha
 	return 0;
 }
 
-static IN_CHILD int writable_add_all(struct writable *w, const struct sandbox_prepared *f, const char *home)
+static IN_CHILD int writable_add_all(
+	struct writable *w, const struct sandbox_prepared *f, const char *home)
 {
 	const struct strv *paths = &f->profile.read_write;
 	int error = 0;
 
-	if (!f->profile.part[SANDBOX_TMP] && ((error = writable_add(w, "/tmp", home)) || (error = writable_add(w, "/var/tmp", home))))
+	if (!f->profile.part[SANDBOX_TMP] &&
+		((error = writable_add(w, "/tmp", home)) ||
+			(error = writable_add(w, "/var/tmp", home))))
 		return error;
 	if (!f->profile.part[SANDBOX_DEV] && (error = writable_add(w, "/dev/shm", home)))
 		return error;
@@ -73,7 +83,10 @@ static IN_CHILD int writable_add_all(struct writable *w, const struct sandbox_pr
 	return error;
 }
 
-/* The cloned mounts are attached after all others have become read-only. A mount that was read-only before stays read-only. */
+/*
+ * The cloned mounts are attached after all others have become read-only. A mount that was read-only
+ * before stays read-only.
+ */
 static IN_CHILD int mount_system(const struct sandbox_prepared *f, const char *home)
 {
 	struct writable w;
@@ -112,7 +125,9 @@ static IN_CHILD int mount_dev(const struct sandbox_prepared *f)
 	int trees[ELEMENTS(devices)], error = 0;
 
 	for (size_t i = 0; i < ELEMENTS(devices); i++)
-		trees[i] = f->all->user_ns ? open_tree(AT_FDCWD, devices[i].path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
+		trees[i] = f->all->user_ns
+			? open_tree(AT_FDCWD, devices[i].path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)
+			: -1;
 	umask(0);
 	if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=25%") < 0)
 		return errno;
@@ -135,7 +150,10 @@ static IN_CHILD int mount_tmp(void)
 	return mount("/tmp", "/var/tmp", NULL, MS_BIND, NULL) < 0 ? error_unless_absent(errno) : 0;
 }
 
-/* Outside of /run the directory exists. If it cannot be created, the later mount fails and reports the error. */
+/*
+ * Outside of /run the directory exists. If it cannot be created, the later mount fails and reports
+ * the error.
+ */
 static IN_CHILD void mount_point_create(const char *path)
 {
 	char part[SANDBOX_PATH_MAX];
@@ -151,24 +169,33 @@ static IN_CHILD void mount_point_create(const char *path)
 	(void)mkdir(part, 0755);
 }
 
-/* /run has the sockets of services, jobsched included, through which a job could act outside of its sandbox. */
+/*
+ * /run has the sockets of services, jobsched included, through which a job could act outside of its
+ * sandbox.
+ */
 static IN_CHILD int mount_run(const char *mount_point)
 {
-	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=4k") < 0)
+	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		    "mode=755,size=4k") < 0)
 		return error_unless_absent(errno);
 	mount_point_create(mount_point);
 	return mount_attr_set("/run", 0, MOUNT_ATTR_RDONLY, 0, 0);
 }
 
-IN_CHILD int sandbox_apply_mounts(const struct sandbox_prepared *f, const char *home, const char *mount_point)
+IN_CHILD int sandbox_apply_mounts(
+	const struct sandbox_prepared *f, const char *home, const char *mount_point)
 {
 	const uint8_t *part = f->profile.part;
 	int error;
 
 	if (!(f->namespaces & CLONE_NEWNS))
 		return 0;
-	/* later mounts of the system would be writable, so they must not appear in a read-only system */
-	error = mount_attr_set("/", AT_RECURSIVE, 0, 0, part[SANDBOX_SYSTEM] ? MS_PRIVATE : MS_SLAVE);
+	/*
+	 * later mounts of the system would be writable, so they must not appear in a read-only
+	 * system
+	 */
+	error = mount_attr_set(
+		"/", AT_RECURSIVE, 0, 0, part[SANDBOX_SYSTEM] ? MS_PRIVATE : MS_SLAVE);
 	if (!error && part[SANDBOX_SYSTEM])
 		error = mount_system(f, home);
 	if (!error && part[SANDBOX_DEV])
@@ -180,10 +207,16 @@ IN_CHILD int sandbox_apply_mounts(const struct sandbox_prepared *f, const char *
 	return error;
 }
 
-/* Read-only, because a job of root without capabilities could still write to files in /proc that belong to root. */
+/*
+ * Read-only, because a job of root without capabilities could still write to files in /proc that
+ * belong to root.
+ */
 IN_CHILD int sandbox_apply_proc(const struct sandbox_prepared *f)
 {
 	if (!(f->namespaces & CLONE_NEWPID))
 		return 0;
-	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) < 0 ? errno : 0;
+	return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) <
+			0
+		? errno
+		: 0;
 }

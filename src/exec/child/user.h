@@ -13,7 +13,8 @@ struct user {
 	uid_t uid;
 	gid_t gid;
 	uint32_t groups_n;
-	bool unnamed;                /* the spawner's own user in user mode; its name is not compared */
+	/* the spawner's own user in user mode; its name is not compared */
+	bool unnamed;
 	char name[USER_NAME_MAX];
 	char home[USER_PATH_MAX];    /* absolute; "/" if the user database has none */
 	char shell[USER_PATH_MAX];

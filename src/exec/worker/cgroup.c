@@ -26,7 +26,8 @@
 static const struct {
 	enum cgroup_controller bit;
 	const char *name;
-} controllers[] = {{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
+} controllers[] = {
+	{CGROUP_CPU, "cpu"}, {CGROUP_MEMORY, "memory"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
 
 struct owner {
 	int64_t uid;
@@ -71,7 +72,8 @@ static unsigned controllers_of(int dir, const char *file)
 
 	if (cgroup_read(dir, file, &text) < 0 || !text.data)
 		return 0;
-	for (char *word = strtok_r(text.data, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest))
+	for (char *word = strtok_r(text.data, " \n", &rest); word;
+		word = strtok_r(NULL, " \n", &rest))
 		for (size_t i = 0; i < ELEMENTS(controllers); i++)
 			if (strcmp(word, controllers[i].name) == 0)
 				found |= controllers[i].bit;
@@ -91,7 +93,10 @@ static void controllers_enable(int dir, unsigned which)
 	}
 }
 
-/* A group that enables controllers for its children cannot have processes, so the spawner moves to a group of its own. */
+/*
+ * A group that enables controllers for its children cannot have processes, so the spawner moves to
+ * a group of its own.
+ */
 static void spawner_move_to_leaf(int base)
 {
 	AUTO_FD leaf = -1;
@@ -102,10 +107,12 @@ static void spawner_move_to_leaf(int base)
 	leaf = openat(base, "spawner", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = leaf < 0 ? -errno : cgroup_write(leaf, "cgroup.procs", "0");
 	if (r < 0)
-		log_warning("could not move the spawner into a control group of its own: %s", strerror(-r));
+		log_warning("could not move the spawner into a control group of its own: %s",
+			strerror(-r));
 }
 
-static bool cgroups_open_root(struct cgroups *c, const char *base, const char *name, bool own, struct err *e)
+static bool cgroups_open_root(
+	struct cgroups *c, const char *base, const char *name, bool own, struct err *e)
 {
 	AUTO_FD dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO_TEXT path = xprintf("%s/jobs-%s", base, name);
@@ -123,14 +130,15 @@ static bool cgroups_open_root(struct cgroups *c, const char *base, const char *n
 	if (c->root < 0)
 		return err_errno(e, errno, "could not open the control group '%s'", path);
 	if (faccessat(c->root, "cgroup.kill", W_OK, 0) < 0)
-		return err_errno(e, errno, "the kernel cannot kill control groups ('%s/cgroup.kill')", path);
+		return err_errno(
+			e, errno, "the kernel cannot kill control groups ('%s/cgroup.kill')", path);
 	c->path = STEAL(path);
 	return true;
 }
 
 /*
- * Some kernels count how often a group was killed. They kill a child that is created in a group with another count than that of
- * its parent. Only a test shows whether this kernel does.
+ * Some kernels count how often a group was killed. They kill a child that is created in a group
+ * with another count than that of its parent. Only a test shows whether this kernel does.
  */
 static bool clone_into_works(const struct cgroups *c)
 {
@@ -220,10 +228,12 @@ static int limits_set(const struct cgroups *c, int dir, const struct cgroup_limi
 	if (l->memory && c->controllers & CGROUP_MEMORY) {
 		snprintf(text, sizeof(text), "%" PRId64, l->memory);
 		r = cgroup_write(dir, "memory.max", text);
-		(void)cgroup_write(dir, "memory.swap.max", "0"); /* the file is missing if there is no swap */
+		/* the file is missing if there is no swap */
+		(void)cgroup_write(dir, "memory.swap.max", "0");
 	}
 	if (r == 0 && l->cpu && c->controllers & CGROUP_CPU) {
-		snprintf(text, sizeof(text), "%" PRId64 " %d", l->cpu * (CPU_PERIOD / 100), CPU_PERIOD);
+		snprintf(text, sizeof(text), "%" PRId64 " %d", l->cpu * (CPU_PERIOD / 100),
+			CPU_PERIOD);
 		r = cgroup_write(dir, "cpu.max", text);
 	}
 	if (r == 0 && l->pids && c->controllers & CGROUP_PIDS) {
@@ -278,7 +288,8 @@ static void group_remove(struct cgroups *c, struct owner *o, struct cgroup *g)
 	if (unlinkat(o->dir, number_name(g->number, name), AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return;
 	if (errno != EBUSY) /* recently killed processes may still be in it */
-		log_warning("could not remove the control group '%s' of uid %" PRId64 ": %s", name, o->uid, strerror(errno));
+		log_warning("could not remove the control group '%s' of uid %" PRId64 ": %s", name,
+			o->uid, strerror(errno));
 	o->stuck = xrealloc(o->stuck, (o->stuck_n + 1) * sizeof(*o->stuck));
 	o->stuck[o->stuck_n++] = g->number;
 	c->stuck_n++;
@@ -369,7 +380,7 @@ int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, 
 	if (r == 0 && g.single_use)
 		r = limits_set(c, g.dir, l);
 	if (r == 0 && l->memory && c->controllers & CGROUP_MEMORY)
-		r = cgroup_write(g.dir, "memory.oom.group", "1"); /* the kernel kills all processes of the group together */
+		r = cgroup_write(g.dir, "memory.oom.group", "1"); /* killed together */
 	if (r < 0) {
 		if (g.dir >= 0)
 			group_remove(c, o, &g);
@@ -451,7 +462,9 @@ static bool cpu_read(const struct cgroup *g, int64_t *user, int64_t *system)
 	return *user >= 0 && *system >= 0;
 }
 
-/* The time since 'from', which is set to 'to'. A counter that went backwards counts as unchanged. */
+/*
+ * The time since 'from', which is set to 'to'. A counter that went backwards counts as unchanged.
+ */
 static int64_t cpu_advance(int64_t *from, int64_t to)
 {
 	int64_t used = to > *from ? to - *from : 0;
@@ -474,8 +487,10 @@ void cgroup_usage(const struct cgroups *c, struct cgroup *g, struct cgroup_usage
 {
 	int64_t user, system;
 
-	*ret = (struct cgroup_usage){.cpu_user = -1, .cpu_system = -1, .io_read = -1, .io_written = -1};
-	if (cpu_read(g, &user, &system)) { /* the next run in this group starts from these counters */
+	*ret = (struct cgroup_usage){
+		.cpu_user = -1, .cpu_system = -1, .io_read = -1, .io_written = -1};
+	/* the next run in this group starts from these counters */
+	if (cpu_read(g, &user, &system)) {
 		ret->cpu_user = cpu_advance(&g->cpu_user, user);
 		ret->cpu_system = cpu_advance(&g->cpu_system, system);
 	} else {

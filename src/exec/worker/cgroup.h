@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One control group per run, for limits, accounting, killing. */
 /*
- * The groups are jobs-NAME/uid-N/M below the delegated directory, where M belongs to one run at a time. An empty group is reused
- * for the next run of its owner: creating a process in an existing group costs nothing, while creating and removing a group takes
- * a tenth of a start. A group with the memory controller or with limits keeps state (pages, a peak), so it is removed instead.
+ * The groups are jobs-NAME/uid-N/M below the delegated directory, where M belongs to one run at a
+ * time. An empty group is reused for the next run of its owner: creating a process in an existing
+ * group costs nothing, while creating and removing a group takes a tenth of a start. A group with
+ * the memory controller or with limits keeps state (pages, a peak), so it is removed instead.
  */
 #pragma once
 #include "base/map.h"
@@ -27,7 +28,8 @@ struct cgroup_limits { /* 0: no limit */
 struct cgroups {
 	int root;              /* owned directory; -1: there are no groups */
 	char *path;            /* owned; of root */
-	bool can_clone_into;           /* children can be created in a group (CLONE_INTO_CGROUP); otherwise they move there */
+	/* children can be created in a group (CLONE_INTO_CGROUP); otherwise they move there */
+	bool can_clone_into;
 	unsigned controllers;  /* enum cgroup_controller: available in the groups of runs */
 	int64_t next;          /* number of the next group */
 	struct cgroup_limits owner_limits; /* of each uid-N directory */
@@ -41,7 +43,11 @@ struct cgroup {
 	struct epoll_source events;  /* cgroup.events, watched while the group is becoming empty */
 	int64_t uid, number;
 	int64_t cpu_user, cpu_system; /* counters when the run began */
-	bool single_use;            /* not reused: it has limits, keeps pages, or was killed; the kernel may kill new processes of a killed group */
+	/*
+	 * not reused: it has limits, keeps pages, or was killed; the kernel may kill new processes
+	 * of a killed group
+	 */
+	bool single_use;
 };
 
 struct cgroup_usage {
@@ -52,12 +58,14 @@ struct cgroup_usage {
 };
 
 /*
- * 'where' is a directory of a cgroup2 file system, "none", or "auto" for the spawner's own group if it is delegated. 'name'
- * distinguishes several spawners that share the directory. Processes and groups of an earlier spawner of that name are killed and
- * removed first. With "auto" a missing delegation is not an error; runs then have no groups.
+ * 'where' is a directory of a cgroup2 file system, "none", or "auto" for the spawner's own group if
+ * it is delegated. 'name' distinguishes several spawners that share the directory. Processes and
+ * groups of an earlier spawner of that name are killed and removed first. With "auto" a missing
+ * delegation is not an error; runs then have no groups.
  */
 bool cgroups_open(struct cgroups *c, const char *where, const char *name, struct err *e);
-bool cgroups_resume(struct cgroups *c, int root, int64_t next, struct err *e); /* after a re-exec; root is moved */
+/* after a re-exec; root is moved */
+bool cgroups_resume(struct cgroups *c, int root, int64_t next, struct err *e);
 void cgroups_done(struct cgroups *c);
 void cgroups_trim(struct cgroups *c); /* removes unused groups */
 static inline bool cgroups_enabled(const struct cgroups *c)
@@ -65,12 +73,15 @@ static inline bool cgroups_enabled(const struct cgroups *c)
 	return c->root >= 0;
 }
 
-int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno */
-int cgroup_adopt(struct cgroups *c, const struct cgroup *g); /* a group acquired before a re-exec; 0, or -errno */
+/* 0, or -errno */
+int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret);
+/* a group acquired before a re-exec; 0, or -errno */
+int cgroup_adopt(struct cgroups *c, const struct cgroup *g);
 bool cgroup_populated(const struct cgroup *g); /* zombies do not count */
 void cgroup_kill(struct cgroup *g);
 void cgroup_usage(const struct cgroups *c, struct cgroup *g, struct cgroup_usage *ret);
-void cgroup_release(struct cgroups *c, struct cgroup *g); /* keeps it for reuse, or removes it; one without a directory is ignored */
+/* keeps it for reuse, or removes it; one without a directory is ignored */
+void cgroup_release(struct cgroups *c, struct cgroup *g);
 
 int cgroup_write(int dir, const char *file, const char *text); /* 0, or -errno */
 int cgroup_read(int dir, const char *file, struct buf *out);

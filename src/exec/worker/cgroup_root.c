@@ -59,13 +59,17 @@ static char *own_cgroup_path(void)
 
 	if (io_read_file("/proc/self/cgroup", &text, FILE_MAX) < 0 || !text.data)
 		return NULL;
-	for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+	for (char *line = strtok_r(text.data, "\n", &rest); line;
+		line = strtok_r(NULL, "\n", &rest))
 		if (text_starts(line, "0::/"))
 			return xstrdup(line + 3);
 	return NULL;
 }
 
-/* systemd marks a delegated group with an extended attribute. For users other than root, write access is enough. */
+/*
+ * systemd marks a delegated group with an extended attribute. For users other than root, write
+ * access is enough.
+ */
 static bool delegated(const char *path)
 {
 	static const char *const names[] = {"trusted.delegate", "user.delegate"};
@@ -113,7 +117,8 @@ bool cgroup_root_find(const char *where, char **ret, struct err *e)
 		return true;
 	}
 	if (where[0] != '/')
-		return err_set(e, ERR_INVALID, "the control group '%s' is not 'auto', 'none' or an absolute path", where);
+		return err_set(e, ERR_INVALID,
+			"the control group '%s' is not 'auto', 'none' or an absolute path", where);
 	mask = umask(022);
 	r = mkdir(where, 0755);
 	umask(mask);
@@ -131,7 +136,8 @@ static bool dir_is_populated(int dir)
 {
 	AUTO_DONE(buf) text = {};
 
-	return cgroup_read(dir, "cgroup.events", &text) == 0 && text.data && strstr(text.data, "populated 1");
+	return cgroup_read(dir, "cgroup.events", &text) == 0 && text.data &&
+		strstr(text.data, "populated 1");
 }
 
 /* The files of a group disappear with it, so only directories are removed. */

@@ -5,6 +5,8 @@
 
 struct err;
 
-bool cgroup_root_find(const char *where, char **ret, struct err *e); /* *ret NULL: there is none; see cgroups_open() */
-void cgroup_root_clear(int dir, const char *path); /* kills all processes below the directory and removes its groups */
+/* *ret NULL: there is none; see cgroups_open() */
+bool cgroup_root_find(const char *where, char **ret, struct err *e);
+/* kills all processes below the directory and removes its groups */
+void cgroup_root_clear(int dir, const char *path);
 void cgroup_root_remove_below(int dir);

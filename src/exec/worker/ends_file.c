@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stores unacknowledged ends as a sequence of frames in a file, which is always replaced as a whole. */
+/* Stores unacknowledged ends in a file of frames, which is always replaced as a whole. */
 #include "exec/worker/ends_file.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -33,7 +33,10 @@ void ends_file_add(struct buf *to, const struct worker *w)
 	buf_add(to, &f, FRAME_SIZE);
 }
 
-/* The new file is always a new inode: a killed writer may still be inside a write() to the previous one. */
+/*
+ * The new file is always a new inode: a killed writer may still be inside a write() to the previous
+ * one.
+ */
 static int ends_file_replace(int dir, const struct buf *frames)
 {
 	AUTO_FD fd = -1;
@@ -100,7 +103,8 @@ void ends_file_load(struct workers *ws)
 	if (fd < 0)
 		return;
 	while (loaded < ENDS_FILE_MAX && (n = read(fd, &f, FRAME_SIZE)) > 0) {
-		if (!frame_check(&f, (size_t)n, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, &e) || f.type != FRAME_ENDED) {
+		if (!frame_check(&f, (size_t)n, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, &e) ||
+			f.type != FRAME_ENDED) {
 			log_warning("the saved ends of workers are damaged: %s", e.msg);
 			break;
 		}

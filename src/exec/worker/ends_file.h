@@ -10,7 +10,9 @@ struct workers;
 #define ENDS_FILE_MAX 65536 /* ends in the file; the spawner has no more workers at a time */
 
 void ends_file_add(struct buf *to, const struct worker *w);
-int ends_file_write(int dir, const struct buf *frames); /* 0 or -errno; replaces the whole file; without frames removes it */
+/* 0 or -errno; replaces the whole file; without frames removes it */
+int ends_file_write(int dir, const struct buf *frames);
 bool ends_file_exists(int dir);
 void ends_file_save(struct workers *ws); /* writes all unacknowledged ends when the spawner stops */
-void ends_file_load(struct workers *ws); /* adds the ends of an earlier spawner; the file stays until they are acknowledged */
+/* adds the ends of an earlier spawner; the file stays until they are acknowledged */
+void ends_file_load(struct workers *ws);

@@ -117,7 +117,10 @@ int ends_spool_main(void)
 	r = io_read_all(0, &frames, (size_t)ENDS_FILE_MAX << 10);
 	if (r >= 0)
 		r = ends_file_write(DIRECTORY, &frames);
-	/* No exit handlers: there is nothing to flush, and the leak check of a sanitizer fails while the spawner is traced. */
+	/*
+	 * No exit handlers: there is nothing to flush, and the leak check of a sanitizer fails
+	 * while the spawner is traced.
+	 */
 	_exit(io_write_all(1, &r, sizeof(r)) < 0);
 }
 
@@ -139,7 +142,8 @@ static void writer_ended(struct workers *ws, int r)
 		close(s->pidfd);
 	s->pidfd = -1;
 	if (r < 0) {
-		log_error("could not write unacknowledged ends of runs to disk, retrying in 10 s: %s",
+		log_error(
+			"could not write unacknowledged ends of runs to disk, retrying in 10 s: %s",
 			strerror(-r));
 		s->look_at = clock_boot(&clock_system) + RETRY;
 		s->retry_at = s->look_at;
@@ -150,7 +154,8 @@ static void writer_ended(struct workers *ws, int r)
 	if (s->file)
 		workers_each(ws, spooled_note, s);
 	if (s->file && !s->said)
-		log_warning("the daemon does not acknowledge the ends of runs; they are kept on disk until it does");
+		log_warning(
+			"the daemon does not acknowledge the ends of runs; they are kept on disk until it does");
 	s->said = s->file;
 }
 
@@ -165,11 +170,15 @@ static void on_writer_result(struct epoll_source *src, uint32_t events)
 	writer_ended(CONTAINER_OF(s, struct workers, spool), r > 0 ? 0 : r);
 }
 
-/* The process is not reaped before the next iteration of the loop, so its pid is not reused until the pidfd is open. */
+/*
+ * The process is not reaped before the next iteration of the loop, so its pid is not reused until
+ * the pidfd is open.
+ */
 static int writer_start(struct workers *ws, const struct buf *frames)
 {
 	struct ends_spool *s = &ws->spool;
-	AUTO_FD data = io_memfd_sealed("jobsched-ends", frames->data ? frames->data : "", frames->len);
+	AUTO_FD data =
+		io_memfd_sealed("jobsched-ends", frames->data ? frames->data : "", frames->len);
 	AUTO_FD result = -1;
 	int pipe[2], pid;
 
@@ -194,7 +203,8 @@ void ends_spool_stop(struct workers *ws, bool wait)
 
 	if (s->pidfd >= 0) {
 		syscall(SYS_pidfd_send_signal, s->pidfd, SIGKILL, NULL, 0);
-		while (wait && waitid(P_PIDFD, (id_t)s->pidfd, &si, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		while (wait && waitid(P_PIDFD, (id_t)s->pidfd, &si, WEXITED | WNOWAIT) < 0 &&
+			errno == EINTR)
 			;
 		close(s->pidfd);
 	}

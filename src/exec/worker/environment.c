@@ -37,7 +37,8 @@ static void user_variables_set(struct environment *v, const struct environment_s
 	variable_set_owned(v, xprintf("USER=%s", u->name));
 	variable_set_owned(v, xprintf("SHELL=%s", u->shell));
 	variable_set_owned(v, xprintf("PATH=%s", start_plan_path(u->uid)));
-	variable_set_owned(v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
+	variable_set_owned(
+		v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
 }
 
 void environment_build(struct environment *v, const struct environment_source *from)
@@ -47,7 +48,9 @@ void environment_build(struct environment *v, const struct environment_source *f
 	const struct frame_start *s = from->start;
 
 	*v = (struct environment){
-		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n + o->secrets.n + o->params.n + o->env.n + 1, sizeof(*v->envp))};
+		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n +
+				o->secrets.n + o->params.n + o->env.n + 1,
+			sizeof(*v->envp))};
 	user_variables_set(v, from);
 	for (size_t i = 0; from->session && i < from->session->n; i++)
 		variable_set(v, from->session->v[i]);
@@ -55,13 +58,16 @@ void environment_build(struct environment *v, const struct environment_source *f
 		variable_set_owned(v, xprintf("TZ=%s", o->tz));
 	for (size_t i = 0; i < p->vars_n; i++)
 		variable_set(v, p->vars[i]);
-	if (o->job.data) /* an approved job has its approved name, not the one that the daemon sends */
+	/* an approved job has its approved name, not the one that the daemon sends */
+	if (o->job.data)
 		variable_set_owned(v, xprintf("JOBSCHED_NAME=%s", o->name ? o->name : ""));
 	variable_set_owned(v, xprintf("JOBSCHED_ATTEMPT=%" PRId64, s->attempt));
 	for (size_t i = 0; s->part == 0 && i < o->params.n; i++)
 		variable_set_owned(v, xprintf("JOBSCHED_PARAM_%s", o->params.v[i]));
 	for (size_t i = 0; s->part == 0 && i < o->secrets.n; i++)
-		variable_set_owned(v, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu", (int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
+		variable_set_owned(v,
+			xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu",
+				(int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
 	if (from->artifact)
 		variable_set_owned(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)

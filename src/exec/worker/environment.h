@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of a worker, built from nothing. */
 /*
- * Later variables replace earlier ones: those of the user, of the PAM session, of the run, of the job, and those that identify the
- * run.
+ * Later variables replace earlier ones: those of the user, of the PAM session, of the run, of the
+ * job, and those that identify the run.
  */
 #pragma once
 #include "base/text.h"
@@ -14,7 +14,8 @@ struct user;
 
 struct environment {
 	struct strv owned;  /* variables that are made here */
-	char **envp;        /* owned array; its texts are borrowed from 'owned', the session and the payload */
+	/* owned array; its texts are borrowed from 'owned', the session and the payload */
+	char **envp;
 	size_t n;
 };
 

@@ -90,12 +90,20 @@ static void dead_launchers_free(struct launchers *ls)
 	}
 }
 
-/* launch_request.h has the numbers of its descriptors. The socket replaces descriptors that do not exist. */
+/*
+ * launch_request.h has the numbers of its descriptors. The socket replaces descriptors that do not
+ * exist.
+ */
 static int launcher_spawn(const struct launchers *ls, int socket, int arena, pid_t *ret)
 {
 	const struct sandbox_set *s = ls->sandboxes;
-	const int from[LAUNCHER_FDS] = {[LAUNCHER_SOCKET] = socket, [LAUNCHER_ARENA] = arena, [LAUNCHER_SETTINGS] = ls->settings,
-		[LAUNCHER_RULESET] = s->ruleset, [LAUNCHER_NETWORK] = s->network, [LAUNCHER_INIT] = s->init, [LAUNCHER_SELF] = s->self};
+	const int from[LAUNCHER_FDS] = {[LAUNCHER_SOCKET] = socket,
+		[LAUNCHER_ARENA] = arena,
+		[LAUNCHER_SETTINGS] = ls->settings,
+		[LAUNCHER_RULESET] = s->ruleset,
+		[LAUNCHER_NETWORK] = s->network,
+		[LAUNCHER_INIT] = s->init,
+		[LAUNCHER_SELF] = s->self};
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--launch", NULL};
 	posix_spawn_file_actions_t files;
 	char program[OWN_PROGRAM_MAX];
@@ -105,8 +113,10 @@ static int launcher_spawn(const struct launchers *ls, int socket, int arena, pid
 	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
 		above = from[i] >= above ? from[i] + 1 : above;
 	posix_spawn_file_actions_init(&files);
-	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++) /* copied above all targets first: one may have the number of another's target */
-		posix_spawn_file_actions_adddup2(&files, from[i] >= 0 ? from[i] : socket, above + i);
+	/* copied above all targets first: one may have the number of another's target */
+	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
+		posix_spawn_file_actions_adddup2(
+			&files, from[i] >= 0 ? from[i] : socket, above + i);
 	for (int i = LAUNCHER_SOCKET; i < LAUNCHER_FDS; i++)
 		posix_spawn_file_actions_adddup2(&files, above + i, i);
 	posix_spawn_file_actions_addclosefrom_np(&files, LAUNCHER_FDS);
@@ -147,7 +157,10 @@ static int launcher_new(struct launchers *ls, struct launcher **ret)
 	AUTO_FD arena = -1;
 	int r;
 
-	*l = (struct launcher){.all = ls, .socket = {-1, on_launcher_answer}, .exit = {-1, on_launcher_exit}, .next = ls->first};
+	*l = (struct launcher){.all = ls,
+		.socket = {-1, on_launcher_answer},
+		.exit = {-1, on_launcher_exit},
+		.next = ls->first};
 	ls->first = l;
 	if (ls->settings < 0)
 		ls->settings = launch_request_settings_make(ls->sandboxes);
@@ -157,7 +170,8 @@ static int launcher_new(struct launchers *ls, struct launcher **ret)
 	if (r == 0) {
 		orphans_add_helper(ls->workers, l->pid);
 		l->exit.fd = (int)syscall(SYS_pidfd_open, l->pid, 0);
-		if (l->exit.fd < 0 || epoll_source_watch(ls->ep, &l->exit, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
+		if (l->exit.fd < 0 ||
+			epoll_source_watch(ls->ep, &l->exit, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
 			epoll_source_watch(ls->ep, &l->socket, EPOLL_CTL_ADD, EPOLLIN) < 0)
 			r = -errno;
 	}
@@ -202,7 +216,8 @@ static size_t blocked_starts_of(const struct launchers *ls, uid_t uid)
 
 /* ---- starts ---- */
 
-static int launcher_submit(struct launcher *by, struct launcher_start *l, const struct buf *request, const struct launch_fds *fds)
+static int launcher_submit(struct launcher *by, struct launcher_start *l, const struct buf *request,
+	const struct launch_fds *fds)
 {
 	char byte = 0, control[CMSG_SPACE(sizeof(int) * LAUNCH_FDS_MAX)] = {};
 	struct iovec part = {&byte, 1};
@@ -210,7 +225,9 @@ static int launcher_submit(struct launcher *by, struct launcher_start *l, const 
 		.msg_controllen = CMSG_SPACE(sizeof(int) * fds->n)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
-	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * fds->n)};
+	*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int) * fds->n)};
 	memcpy(CMSG_DATA(c), fds->v, sizeof(int) * fds->n);
 	by->arena->report = (struct child_report){.stage = -1};
 	memcpy(by->arena->request, request->data, request->len);
@@ -225,7 +242,8 @@ static int launcher_submit(struct launcher *by, struct launcher_start *l, const 
 	return 0;
 }
 
-static int queue_add(struct launchers *ls, struct launcher_start *l, struct buf *request, const struct launch_fds *fds)
+static int queue_add(struct launchers *ls, struct launcher_start *l, struct buf *request,
+	const struct launch_fds *fds)
 {
 	l->request = *request;
 	*request = (struct buf){};
@@ -251,7 +269,8 @@ static void queue_remove(struct launchers *ls, struct launcher_start **at)
 	l->next = NULL;
 }
 
-int launchers_start(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn, void *arg, struct launcher_start **ret)
+int launchers_start(struct launchers *ls, uid_t uid, const struct child_plan *p, launch_fn *fn,
+	void *arg, struct launcher_start **ret)
 {
 	struct launcher_start *l = xcalloc(1, sizeof(*l));
 	AUTO_DONE(buf) request = {};
@@ -345,7 +364,7 @@ static void launcher_finish(struct launcher *by, enum launch_event event)
 		report = by->arena->report;
 	}
 	if (!l || l->blocked)
-		by->all->workers->scan_wanted = true; /* exited children were not reaped meanwhile, see launchers_expect() */
+		by->all->workers->scan_wanted = true; /* see launchers_expect() */
 	if (!l)
 		return;
 	l->by = NULL;
@@ -434,7 +453,9 @@ const struct child_report *launcher_start_report(const struct launcher_start *l)
 bool launchers_expect(const struct launchers *ls, pid_t pid)
 {
 	for (const struct launcher *l = ls->first; l; l = l->next)
-		if (l->busy && (l->arena->report.pid == pid || l->arena->report.worker == pid || l->arena->report.pidns_init == pid))
+		if (l->busy &&
+			(l->arena->report.pid == pid || l->arena->report.worker == pid ||
+				l->arena->report.pidns_init == pid))
 			return true;
 	return false;
 }
@@ -463,7 +484,10 @@ void launchers_done(struct launchers *ls)
 	ls->settings = -1;
 }
 
-/* The start takes long. It is blocked once its worker exists. With a PID namespace that is after the mounts. */
+/*
+ * The start takes long. It is blocked once its worker exists. With a PID namespace that is after
+ * the mounts.
+ */
 static void start_check(struct launcher_start *l, usec_t now)
 {
 	const struct child_report report = l->by->arena->report;
@@ -506,7 +530,8 @@ void launchers_warm(struct launchers *ls)
 	int r = ls->first ? 0 : launcher_new(ls, &l);
 
 	if (r < 0)
-		log_warning("could not start a launcher, retrying with the next start: %s", strerror(-r));
+		log_warning("could not start a launcher, retrying with the next start: %s",
+			strerror(-r));
 }
 
 bool launchers_spare(const struct launchers *ls)
@@ -536,7 +561,10 @@ static bool launcher_is_awaited(const struct launcher *l)
 	return l->busy && ((l->start && !l->start->blocked) || l->discard);
 }
 
-/* After the timeout. A process that exists may call exec() at any moment, so its start counts as blocked, that is, as started. */
+/*
+ * After the timeout. A process that exists may call exec() at any moment, so its start counts as
+ * blocked, that is, as started.
+ */
 static void starts_mark_blocked(struct launchers *ls)
 {
 	for (struct launcher *l = ls->first; l; l = l->next)

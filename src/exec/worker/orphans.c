@@ -41,8 +41,10 @@ static void orphan_identify(struct workers *ws, pid_t pid, struct orphan *a)
 		a->fence = w->fence;
 	} else if (!procfs_owner(pid, ws->spawner, &a->run, &a->fence)) {
 		a->run = 0;
-		if (!ws->opening && a->looks == IDENTIFY_TRIES && !cgroups_enabled(ws->groups)) /* otherwise its control group ends it */
-			log_warning("process %d was reparented to the spawner and its run cannot be identified; it is not killed",
+		/* otherwise its control group ends it */
+		if (!ws->opening && a->looks == IDENTIFY_TRIES && !cgroups_enabled(ws->groups))
+			log_warning(
+				"process %d was reparented to the spawner and its run cannot be identified; it is not killed",
 				(int)pid);
 	}
 }
@@ -61,7 +63,10 @@ void orphans_add_helper(struct workers *ws, pid_t pid)
 	orphans_add(ws, &(struct orphan){.pid = pid, .looks = HELPER_TRIES});
 }
 
-/* The process is an unreaped child, so its pid is not reused. True: it cannot be identified yet; try again later. */
+/*
+ * The process is an unreaped child, so its pid is not reused. True: it cannot be identified yet;
+ * try again later.
+ */
 static bool orphan_check(struct workers *ws, pid_t pid)
 {
 	struct orphan *a = map_get(&ws->orphans, pid);
@@ -85,7 +90,10 @@ static bool orphan_check(struct workers *ws, pid_t pid)
 	return false;
 }
 
-/* It may be a worker that the process of a PAM session has not reported yet; its exit status must not be lost. */
+/*
+ * It may be a worker that the process of a PAM session has not reported yet; its exit status must
+ * not be lost.
+ */
 static bool orphan_may_be_worker(const struct workers *ws, pid_t pid)
 {
 	const struct orphan *a = map_get(&ws->orphans, pid);
@@ -107,16 +115,20 @@ static bool orphans_scan_once(struct workers *ws, bool *unidentified)
 	for (struct worker *w = ws->ending; w; w = w->next_ending)
 		w->left = 0;
 	*unidentified = false;
-	if (procfs_children(ws->children, &ws->children_text, &ws->pids, &ws->children_n, &ws->pids_cap) < 0)
+	if (procfs_children(ws->children, &ws->children_text, &ws->pids, &ws->children_n,
+		    &ws->pids_cap) < 0)
 		return true;
 	for (size_t i = 0; i < ws->children_n; i++) {
 		siginfo_t si = {};
 		bool keep;
 
-		if (map_get(&ws->by_pid, ws->pids[i]) || launchers_expect(&ws->launchers, ws->pids[i]))
+		if (map_get(&ws->by_pid, ws->pids[i]) ||
+			launchers_expect(&ws->launchers, ws->pids[i]))
 			continue;
 		keep = orphan_may_be_worker(ws, ws->pids[i]);
-		if (waitid(P_PID, (id_t)ws->pids[i], &si, WEXITED | WNOHANG | (keep ? WNOWAIT : 0)) == 0 && si.si_pid) {
+		if (waitid(P_PID, (id_t)ws->pids[i], &si,
+			    WEXITED | WNOHANG | (keep ? WNOWAIT : 0)) == 0 &&
+			si.si_pid) {
 			if (keep)
 				continue;
 			free(map_take(&ws->orphans, ws->pids[i]));

@@ -14,5 +14,7 @@ struct orphan {
 };
 
 void orphans_add(struct workers *ws, const struct orphan *o /* copied */);
-void orphans_add_helper(struct workers *ws, pid_t pid); /* a helper of the spawner: reaped, but never killed */
-void orphans_scan(struct workers *ws, usec_t now); /* reaps children and kills those that ended workers left behind */
+/* a helper of the spawner: reaped, but never killed */
+void orphans_add_helper(struct workers *ws, pid_t pid);
+/* reaps children and kills those that ended workers left behind */
+void orphans_scan(struct workers *ws, usec_t now);

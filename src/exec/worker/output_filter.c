@@ -35,7 +35,8 @@ static void output_append(const void *data, size_t len, void *arg)
 	output_file_write(arg, data, len);
 }
 
-void output_filter_write(struct output_filter *v, struct deadlines *all, struct output_file_writer *out, const void *data, size_t len)
+void output_filter_write(struct output_filter *v, struct deadlines *all,
+	struct output_file_writer *out, const void *data, size_t len)
 {
 	if (!v->secret_mask) {
 		output_file_write(out, data, len);
@@ -48,7 +49,8 @@ void output_filter_write(struct output_filter *v, struct deadlines *all, struct 
 		deadline_clear(all, &v->release);
 }
 
-void output_filter_release(struct output_filter *v, struct deadlines *all, struct output_file_writer *out)
+void output_filter_release(
+	struct output_filter *v, struct deadlines *all, struct output_file_writer *out)
 {
 	deadline_clear(all, &v->release);
 	if (v->secret_mask)
@@ -97,16 +99,19 @@ bool output_filter_adopt(struct output_filter *v, struct output_file_writer *out
 	v->release = (struct deadline){};
 	if (v->saved < 0)
 		return true;
-	if (lseek(v->saved, 0, SEEK_SET) < 0 || io_read_all(v->saved, &all, SAVED_MAX) < 0 || all.len < sizeof(head))
+	if (lseek(v->saved, 0, SEEK_SET) < 0 || io_read_all(v->saved, &all, SAVED_MAX) < 0 ||
+		all.len < sizeof(head))
 		return false;
 	close(v->saved);
 	v->saved = -1;
 	memcpy(head, all.data, sizeof(head));
-	if (head[1] > all.len - sizeof(head) || !secrets_parse(&s, all.data + sizeof(head), head[1], &error, &at) || s.n != head[0])
+	if (head[1] > all.len - sizeof(head) ||
+		!secrets_parse(&s, all.data + sizeof(head), head[1], &error, &at) || s.n != head[0])
 		return false;
 	output_filter_set_secrets(v, &s);
 	if (v->secret_mask)
-		secret_mask_write(v->secret_mask, all.data + sizeof(head) + head[1], all.len - sizeof(head) - head[1], output_append, out);
+		secret_mask_write(v->secret_mask, all.data + sizeof(head) + head[1],
+			all.len - sizeof(head) - head[1], output_append, out);
 	explicit_bzero(all.data, all.cap);
 	return true;
 }

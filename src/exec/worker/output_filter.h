@@ -16,8 +16,11 @@ void output_filter_done(struct output_filter *v);
 void output_filter_set_secrets(struct output_filter *v, struct secrets *s /* moved */);
 
 /* Bytes that are held back get a deadline in 'all', 100 ms later. */
-void output_filter_write(struct output_filter *v, struct deadlines *all, struct output_file_writer *out, const void *data, size_t len);
-void output_filter_release(struct output_filter *v, struct deadlines *all, struct output_file_writer *out);
+void output_filter_write(struct output_filter *v, struct deadlines *all,
+	struct output_file_writer *out, const void *data, size_t len);
+void output_filter_release(
+	struct output_filter *v, struct deadlines *all, struct output_file_writer *out);
 
 void output_filter_save(struct output_filter *v);  /* creates 'saved' */
-bool output_filter_adopt(struct output_filter *v, struct output_file_writer *out); /* restores the state from 'saved' */
+/* restores the state from 'saved' */
+bool output_filter_adopt(struct output_filter *v, struct output_file_writer *out);

@@ -12,11 +12,13 @@
 #include <string.h>
 
 /* Questions fail, because there is no user to answer them. Messages need no answer. */
-static int conversation_refuse(int n, const struct pam_message **messages, struct pam_response **answers, void *arg)
+static int conversation_refuse(
+	int n, const struct pam_message **messages, struct pam_response **answers, void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < n; i++)
-		if (messages[i]->msg_style != PAM_TEXT_INFO && messages[i]->msg_style != PAM_ERROR_MSG)
+		if (messages[i]->msg_style != PAM_TEXT_INFO &&
+			messages[i]->msg_style != PAM_ERROR_MSG)
 			return PAM_CONV_ERR;
 	*answers = xcalloc((size_t)n, sizeof(**answers)); /* freed by PAM */
 	return PAM_SUCCESS;
@@ -42,8 +44,10 @@ static bool libpam_load(struct libpam *p)
 		const char *name;
 	} calls[] = {{(void **)&p->start, "pam_start"}, {(void **)&p->set_item, "pam_set_item"},
 		{(void **)&p->acct_mgmt, "pam_acct_mgmt"}, {(void **)&p->setcred, "pam_setcred"},
-		{(void **)&p->open_session, "pam_open_session"}, {(void **)&p->close_session, "pam_close_session"},
-		{(void **)&p->getenvlist, "pam_getenvlist"}, {(void **)&p->strerror, "pam_strerror"}, {(void **)&p->end, "pam_end"}};
+		{(void **)&p->open_session, "pam_open_session"},
+		{(void **)&p->close_session, "pam_close_session"},
+		{(void **)&p->getenvlist, "pam_getenvlist"},
+		{(void **)&p->strerror, "pam_strerror"}, {(void **)&p->end, "pam_end"}};
 	void *lib = dlopen("libpam.so.0", RTLD_NOW);
 
 	for (size_t i = 0; lib && i < ELEMENTS(calls); i++) {
@@ -68,14 +72,16 @@ bool pam_account_check(const char *name, enum start_failure *why, struct err *e)
 
 	*why = START_ACCOUNT_DENIED;
 	if (!libpam_load(&p))
-		return err_set(e, ERR_DENIED, "cannot check the account of '%s': libpam.so.0 is missing", name);
+		return err_set(e, ERR_DENIED,
+			"cannot check the account of '%s': libpam.so.0 is missing", name);
 	r = p.start(PAM_SERVICE_NAME, name, &conversation, &h);
 	if (r == PAM_SUCCESS)
 		r = p.set_item(h, PAM_TTY, "jobsched");
 	if (r == PAM_SUCCESS)
 		r = p.acct_mgmt(h, PAM_SILENT);
 	if (r != PAM_SUCCESS)
-		err_set(e, ERR_DENIED, "PAM denies the account of '%s': %s", name, p.strerror(h, r));
+		err_set(e, ERR_DENIED, "PAM denies the account of '%s': %s", name,
+			p.strerror(h, r));
 	if (h)
 		p.end(h, r);
 	return r == PAM_SUCCESS;
@@ -98,7 +104,8 @@ static void pam_environment_add(const struct pam_session *s, struct strv *ret)
 	free(list);
 }
 
-bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
+bool pam_session_open(
+	const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
 {
 	static const struct pam_conv conversation = {.conv = conversation_refuse};
 	struct pam_session *s = xcalloc(1, sizeof(*s));
@@ -108,7 +115,8 @@ bool pam_session_open(const char *name, struct pam_session **ret, struct strv *r
 
 	if (!libpam_load(&s->pam)) {
 		free(s);
-		return err_set(e, ERR_DENIED, "cannot open a session for '%s': libpam.so.0 is missing", name);
+		return err_set(e, ERR_DENIED,
+			"cannot open a session for '%s': libpam.so.0 is missing", name);
 	}
 	r = s->pam.start(PAM_SERVICE_NAME, name, &conversation, &s->h);
 	if (r == PAM_SUCCESS)
@@ -160,7 +168,8 @@ bool pam_account_check(const char *name, enum start_failure *why, struct err *e)
 	return err_set(e, ERR_DENIED, "cannot check the account of '%s': built without PAM", name);
 }
 
-bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
+bool pam_session_open(
+	const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e)
 {
 	(void)ret;
 	(void)ret_env;

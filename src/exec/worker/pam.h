@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PAM calls, used only in processes that exit afterwards, because PAM modules run inside of them. */
+/* PAM calls. PAM modules run in the calling process, so only short-lived processes use them. */
 #pragma once
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
@@ -11,10 +11,18 @@ struct strv;
 #define PAM_SERVICE_NAME "jobsched" /* /etc/pam.d/jobsched */
 
 bool pam_available(void); /* the program was built with PAM */
-/* START_ACCOUNT_DENIED for every result but success: expired, locked, denied by access.conf or nologin. */
+/*
+ * START_ACCOUNT_DENIED for every result but success: expired, locked, denied by access.conf or
+ * nologin.
+ */
 bool pam_account_check(const char *name, enum start_failure *why, struct err *e);
 
-/* Credentials and a session; if one fails, there is neither. *ret_env gets the variables of the session as NAME=value. */
+/*
+ * Credentials and a session; if one fails, there is neither. *ret_env gets the variables of the
+ * session as NAME=value.
+ */
 struct pam_session;
-bool pam_session_open(const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e);
-bool pam_session_close(struct pam_session *s, struct err *e); /* closes the session, deletes the credentials and frees it */
+bool pam_session_open(
+	const char *name, struct pam_session **ret, struct strv *ret_env, struct err *e);
+/* closes the session, deletes the credentials and frees it */
+bool pam_session_close(struct pam_session *s, struct err *e);

@@ -73,8 +73,8 @@ static void close_unneeded_fds(const struct session *s)
 {
 	const struct child_plan *c = s->plan->child;
 	const struct sandbox_set *all = c->sandbox->all;
-	int keep[KEPT_MAX] = {s->socket, c->in, c->out, c->artifact, c->cgroup ? *c->cgroup : -1, all->ruleset, all->network,
-		all->init, all->self};
+	int keep[KEPT_MAX] = {s->socket, c->in, c->out, c->artifact, c->cgroup ? *c->cgroup : -1,
+		all->ruleset, all->network, all->init, all->self};
 	size_t n = 9;
 
 	for (size_t i = 0; i < c->extra_fds_n; i++)
@@ -82,7 +82,10 @@ static void close_unneeded_fds(const struct session *s)
 	close_fds_except(keep, n);
 }
 
-/* Only the spawner ends this process, so signals to the service or terminal are blocked. Helpers of modules need the others. */
+/*
+ * Only the spawner ends this process, so signals to the service or terminal are blocked. Helpers of
+ * modules need the others.
+ */
 static void detach_from_spawner(void)
 {
 	static const int held[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -100,7 +103,9 @@ static void detach_from_spawner(void)
 		_exit(1);
 }
 
-/* Kills the children too, because helpers of modules would outlive this process. Async-signal-safe. */
+/*
+ * Kills the children too, because helpers of modules would outlive this process. Async-signal-safe.
+ */
 static void on_timeout_signal(int sig)
 {
 	char text[4096];
@@ -121,7 +126,10 @@ static void on_timeout_signal(int sig)
 	kill(getpid(), SIGKILL);
 }
 
-/* The second timer sends SIGKILL, because a module can block or replace any other signal. 0: stops the timers. */
+/*
+ * The second timer sends SIGKILL, because a module can block or replace any other signal. 0: stops
+ * the timers.
+ */
 static bool timeout_start(struct session *s, usec_t timeout)
 {
 	const int signals[TIMERS] = {SIGRTMAX - 1, SIGKILL};
@@ -131,10 +139,12 @@ static bool timeout_start(struct session *s, usec_t timeout)
 		return false;
 	for (int i = 0; i < TIMERS; i++) {
 		const usec_t after = timeout ? timeout + i * USEC_SEC : 0;
-		const struct itimerspec at = {.it_value = {.tv_sec = after / USEC_SEC, .tv_nsec = after % USEC_SEC * 1000}};
+		const struct itimerspec at = {.it_value = {.tv_sec = after / USEC_SEC,
+						      .tv_nsec = after % USEC_SEC * 1000}};
 		struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signals[i]};
 
-		if (!s->timed && syscall(SYS_timer_create, CLOCK_MONOTONIC, &how, &s->timers[i]) < 0)
+		if (!s->timed &&
+			syscall(SYS_timer_create, CLOCK_MONOTONIC, &how, &s->timers[i]) < 0)
 			return false;
 		if (syscall(SYS_timer_settime, s->timers[i], 0, &at, NULL) < 0)
 			return false;
@@ -145,10 +155,11 @@ static bool timeout_start(struct session *s, usec_t timeout)
 
 /* ---- the start ---- */
 
-static bool report_send(const struct session *s, enum start_failure why, const struct child_report *made, usec_t started_at,
-	const char *text)
+static bool report_send(const struct session *s, enum start_failure why,
+	const struct child_report *made, usec_t started_at, const char *text)
 {
-	struct pam_session_report w = {.magic = PAM_SESSION_MAGIC, .failure = (int32_t)why, .started_at = started_at};
+	struct pam_session_report w = {
+		.magic = PAM_SESSION_MAGIC, .failure = (int32_t)why, .started_at = started_at};
 
 	if (made)
 		w.made = *made;
@@ -156,7 +167,10 @@ static bool report_send(const struct session *s, enum start_failure why, const s
 	return send(s->socket, &w, sizeof(w), MSG_NOSIGNAL) == (ssize_t)sizeof(w);
 }
 
-/* Default limits are set before the session, which may replace them. *ret gets the limits of the job, which are set last. */
+/*
+ * Default limits are set before the session, which may replace them. *ret gets the limits of the
+ * job, which are set last.
+ */
 static bool default_limits_apply(const struct child_limits *l, struct child_limits *ret)
 {
 	*ret = *l;
@@ -178,9 +192,12 @@ static long session_keyring(void)
 static char *start_note(const struct child_report *m, const struct child_plan *p)
 {
 	if (!m->error)
-		return m->cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd, strerror(m->cwd_error)) : NULL;
+		return m->cwd_error ? xprintf("could not enter '%s', ran in '/': %s", p->cwd,
+					      strerror(m->cwd_error))
+				    : NULL;
 	if (strcmp(child_stage_name(m), "limits") == 0 && m->error == EPERM)
-		return xstrdup("a limit of the job is higher than the PAM session of its user allows");
+		return xstrdup(
+			"a limit of the job is higher than the PAM session of its user allows");
 	return worker_launch_error(m, p);
 }
 
@@ -202,17 +219,20 @@ static bool worker_create(struct session *s, struct child_plan *p)
 	launch_processes(stacks, p, &made);
 	note = start_note(&made, p);
 	if (made.error) {
-		report_send(s, worker_start_failure(made.error), made.pid > 0 ? &made : NULL, began, note);
+		report_send(s, worker_start_failure(made.error), made.pid > 0 ? &made : NULL, began,
+			note);
 		return false;
 	}
 	worker = made.pidns_helper ? made.worker : made.pid;
 	s->worker = (int)syscall(SYS_pidfd_open, worker, 0);
-	log_line(LOG_LEVEL_INFO, &(struct log_about){.run = s->plan->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d, in a session",
+	log_line(LOG_LEVEL_INFO, &(struct log_about){.run = s->plan->run},
+		"audit: run %" PRId64 " starts as '%s' (uid %u), pid %d, in a session",
 		s->plan->run, u->name, (unsigned)u->uid, (int)worker);
 	return report_send(s, (enum start_failure)PAM_SESSION_STARTED, &made, began, note);
 }
 
-static bool worker_create_in_session(struct session *s, const struct child_limits *limits, bool has_keyring)
+static bool worker_create_in_session(
+	struct session *s, const struct child_limits *limits, bool has_keyring)
 {
 	struct environment_source from = *s->plan->environ;
 	struct child_plan p = *s->plan->child;
@@ -225,7 +245,8 @@ static bool worker_create_in_session(struct session *s, const struct child_limit
 	p.limits = limits;
 	p.keyring = has_keyring;
 	p.clone_parent = true;
-	p.cgroup_clone = false; /* a module may have moved this process to a group from which CLONE_INTO_CGROUP fails */
+	/* a module may have moved this process to a group from which CLONE_INTO_CGROUP fails */
+	p.cgroup_clone = false;
 	p.setup_timeout = PAM_SESSION_TIMEOUT;
 	return worker_create(s, &p);
 }
@@ -261,8 +282,9 @@ static void session_close(struct session *s)
 
 	timeout_start(s, PAM_SESSION_TIMEOUT);
 	if (!pam_session_close(s->account, &e))
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = s->plan->run}, "could not close the PAM session of run %" PRId64 ": %s",
-			s->plan->run, e.msg);
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = s->plan->run},
+			"could not close the PAM session of run %" PRId64 ": %s", s->plan->run,
+			e.msg);
 	send(s->socket, &byte, 1, MSG_NOSIGNAL);
 }
 
@@ -274,8 +296,10 @@ static void session_main(struct session *s)
 
 	detach_from_spawner();
 	close_unneeded_fds(s);
-	if (!default_limits_apply(s->plan->child->limits, &limits) || !timeout_start(s, PAM_SESSION_TIMEOUT)) {
-		report_send(s, START_TRANSIENT, NULL, 0, "could not prepare the process of its PAM session");
+	if (!default_limits_apply(s->plan->child->limits, &limits) ||
+		!timeout_start(s, PAM_SESSION_TIMEOUT)) {
+		report_send(s, START_TRANSIENT, NULL, 0,
+			"could not prepare the process of its PAM session");
 		return;
 	}
 	keys = session_keyring();
@@ -284,7 +308,8 @@ static void session_main(struct session *s)
 		return;
 	}
 	timeout_start(s, 0);
-	if (!spawner_is_gone(s) && worker_create_in_session(s, &limits, session_keyring() != keys)) {
+	if (!spawner_is_gone(s) &&
+		worker_create_in_session(s, &limits, session_keyring() != keys)) {
 		int keep[] = {s->socket, s->worker};
 
 		close_fds_except(keep, ELEMENTS(keep));

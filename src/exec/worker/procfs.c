@@ -51,8 +51,9 @@ bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret
 	id = find_variable(&env, CHILD_VAR_SPAWNER);
 	run = find_variable(&env, CHILD_VAR_RUN);
 	fence = find_variable(&env, CHILD_VAR_FENCE);
-	return id && run && fence && strcmp(id, spawner) == 0 && text_parse_int(run, -INT64_MAX, INT64_MAX, ret_run) &&
-	       text_parse_int(fence, 0, INT64_MAX, ret_fence);
+	return id && run && fence && strcmp(id, spawner) == 0 &&
+		text_parse_int(run, -INT64_MAX, INT64_MAX, ret_run) &&
+		text_parse_int(fence, 0, INT64_MAX, ret_fence);
 }
 
 int procfs_children_open(void)
@@ -106,8 +107,8 @@ int procfs_children(int fd, struct buf *text, pid_t **ret, size_t *ret_n, size_t
 }
 
 /*
- * The pidfd is opened before the environment is read. If the pid is reused in between, the environment is that of the new
- * process, but the signal goes to the old one, which has exited.
+ * The pidfd is opened before the environment is read. If the pid is reused in between, the
+ * environment is that of the new process, but the signal goes to the old one, which has exited.
  */
 static int pidfd_if_owned(pid_t pid, const char *spawner)
 {
@@ -121,7 +122,10 @@ static int pidfd_if_owned(pid_t pid, const char *spawner)
 	return id && strcmp(id, spawner) == 0 ? STEAL_FD(pidfd) : -1;
 }
 
-/* Kills the processes that exist now. Returns how many were found; *left: how many did not exit in time. */
+/*
+ * Kills the processes that exist now. Returns how many were found; *left: how many did not exit in
+ * time.
+ */
 static int kill_all_once(const char *spawner, usec_t until, int *left)
 {
 	DIR *proc = opendir("/proc");
@@ -131,18 +135,22 @@ static int kill_all_once(const char *spawner, usec_t until, int *left)
 	*left = 0;
 	while (proc && (d = readdir(proc))) {
 		int64_t pid;
-		AUTO_FD pidfd = text_parse_int(d->d_name, 1, INT32_MAX, &pid) ? pidfd_if_owned((pid_t)pid, spawner) : -1;
+		AUTO_FD pidfd = text_parse_int(d->d_name, 1, INT32_MAX, &pid)
+			? pidfd_if_owned((pid_t)pid, spawner)
+			: -1;
 		usec_t wait;
 
 		if (pidfd < 0)
 			continue;
 		found++;
 		if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-			log_warning("could not kill process %d of an earlier spawner: %s", (int)pid, strerror(errno));
+			log_warning("could not kill process %d of an earlier spawner: %s", (int)pid,
+				strerror(errno));
 		wait = until - clock_boot(&clock_system);
 		if (poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1,
 			    wait > 0 ? (int)(wait / USEC_MSEC) + 1 : 0) == 0) {
-			log_warning("process %d of an earlier spawner did not exit after SIGKILL", (int)pid);
+			log_warning("process %d of an earlier spawner did not exit after SIGKILL",
+				(int)pid);
 			++*left;
 		}
 	}

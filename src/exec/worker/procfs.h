@@ -14,10 +14,11 @@ bool procfs_owner(pid_t pid, const char *spawner, int64_t *ret_run, int64_t *ret
 
 /* All children of the calling process, including reparented ones. */
 int procfs_children_open(void); /* a descriptor, or -errno */
-int procfs_children(int fd, struct buf *text /* reused */, pid_t **ret /* reused */, size_t *ret_n, size_t *cap);
+/* 'text' and *ret are reused by the next call. */
+int procfs_children(int fd, struct buf *text, pid_t **ret, size_t *ret_n, size_t *cap);
 
 /*
- * Kills every process that has this spawner's id in its environment and waits until all have exited. Returns their number; -1:
- * some did not exit within ten seconds, or could not be killed.
+ * Kills every process that has this spawner's id in its environment and waits until all have
+ * exited. Returns their number; -1: some did not exit within ten seconds, or could not be killed.
  */
 int procfs_kill_all(const char *spawner);

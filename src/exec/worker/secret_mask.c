@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds all secret values with an Aho-Corasick automaton. Bytes of an incomplete match are held back. */
+/* Finds all secret values with an Aho-Corasick automaton. */
 #include "exec/worker/secret_mask.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -9,7 +9,10 @@
 #define BASE64_LINE 76  /* as base64(1) and mail write it */
 #define CHUNK (64 << 10)
 
-/* A state is a prefix of a value: the longest prefix that is a suffix of the output so far. 0: the empty prefix. */
+/*
+ * A state is a prefix of a value: the longest prefix that is a suffix of the output so far. 0: the
+ * empty prefix.
+ */
 struct reexec_state {
 	uint32_t parent, fail;
 	uint32_t depth; /* bytes of the prefix */
@@ -51,7 +54,8 @@ static uint32_t edge_place(const struct secret_mask *m, uint32_t from, unsigned 
 	uint64_t h = (((uint64_t)from << 8) | byte) * UINT64_C(0x9E3779B97F4A7C15);
 	uint32_t i = (uint32_t)(h >> 32) & (m->edges_cap - 1);
 
-	while (m->edges[i].to && (m->edges[i].from != from || m->states[m->edges[i].to].byte != byte))
+	while (m->edges[i].to &&
+		(m->edges[i].from != from || m->states[m->edges[i].to].byte != byte))
 		i = (i + 1) & (m->edges_cap - 1);
 	return i;
 }
@@ -77,7 +81,8 @@ static uint32_t state_add(struct secret_mask *m, uint32_t from, unsigned char by
 	if (to)
 		return to;
 	to = m->n++;
-	m->states[to] = (struct reexec_state){.parent = from, .depth = m->states[from].depth + 1, .byte = byte};
+	m->states[to] = (struct reexec_state){
+		.parent = from, .depth = m->states[from].depth + 1, .byte = byte};
 	if (from)
 		m->edges[edge_place(m, from, byte)] = (struct edge){from, to};
 	else
@@ -149,13 +154,14 @@ static void lines_add(struct secret_mask *m, const char *p, size_t len)
 }
 
 /*
- * Adds the last characters of a base64 form, after 'before'. The last character can contain bits of the byte that follows the
- * value in the encoded data, for example of a line end, so every value of these bits is added. Later characters depend on the
- * following data only.
+ * Adds the last characters of a base64 form, after 'before'. The last character can contain bits of
+ * the byte that follows the value in the encoded data, for example of a line end, so every value of
+ * these bits is added. Later characters depend on the following data only.
  */
 static void base64_tail_add(struct secret_mask *m, const char *before, const char *tail)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	AUTO_TEXT text = xprintf("%s%s", before, tail);
 	size_t len = strlen(text), plain = strcspn(text, "=");
 	const char *first = strchr(alphabet, text[plain - 1]);
@@ -169,7 +175,10 @@ static void base64_tail_add(struct secret_mask *m, const char *before, const cha
 	explicit_bzero(text, len);
 }
 
-/* Each line of 76 characters is a pattern. A short last line is matched together with the line before it. */
+/*
+ * Each line of 76 characters is a pattern. A short last line is matched together with the line
+ * before it.
+ */
 static void base64_add(struct secret_mask *m, const char *p, size_t len)
 {
 	static const char *const ends[] = {"", "\n", "\r\n"};
@@ -184,7 +193,8 @@ static void base64_add(struct secret_mask *m, const char *p, size_t len)
 		base64_tail_add(m, "", text.data + last);
 	} else {
 		for (size_t i = 0; i < ELEMENTS(ends); i++) {
-			AUTO_TEXT before = xprintf("%.*s%s", BASE64_LINE, text.data + last - BASE64_LINE, ends[i]);
+			AUTO_TEXT before = xprintf(
+				"%.*s%s", BASE64_LINE, text.data + last - BASE64_LINE, ends[i]);
 
 			base64_tail_add(m, before, text.data + last);
 			explicit_bzero(before, strlen(before));
@@ -200,8 +210,12 @@ struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size
 
 	for (size_t i = 0; i < n; i++)
 		bytes += values[i].len;
-	/* the value, its lines and its base64 form, which has at most 3 tails with up to 16 forms, 2 paddings and a line end each */
-	m->cap = (uint32_t)(bytes * 2 + bytes / 3 * 4 + n * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) + 1);
+	/*
+	 * the value, its lines and its base64 form, which has at most 3 tails with up to 16 forms,
+	 * 2 paddings and a line end each
+	 */
+	m->cap = (uint32_t)(bytes * 2 + bytes / 3 * 4 + n * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) +
+		1);
 	m->half = MASK_MIN;
 	m->n = 1;
 	m->states = xcalloc(m->cap, sizeof(*m->states));
@@ -290,7 +304,8 @@ static void emit_hidden(struct secret_mask *m, int64_t limit, secret_mask_out_fn
 static void emit(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, void *arg)
 {
 	while (m->base < limit) {
-		const struct range *h = m->hidden_from < m->hidden_n ? &m->hidden[m->hidden_from] : NULL;
+		const struct range *h =
+			m->hidden_from < m->hidden_n ? &m->hidden[m->hidden_from] : NULL;
 		int64_t end = h && h->start < limit ? h->start : limit;
 
 		if (h && h->start <= m->base) {
@@ -308,7 +323,8 @@ static void emit(struct secret_mask *m, int64_t limit, secret_mask_out_fn *out, 
 	}
 }
 
-static void chunk_write(struct secret_mask *m, const unsigned char *p, size_t len, secret_mask_out_fn *out, void *arg)
+static void chunk_write(struct secret_mask *m, const unsigned char *p, size_t len,
+	secret_mask_out_fn *out, void *arg)
 {
 	buf_add(&m->held, p, len);
 	for (size_t i = 0; i < len; i++) {
@@ -320,7 +336,8 @@ static void chunk_write(struct secret_mask *m, const unsigned char *p, size_t le
 	emit(m, m->pos - m->states[m->at].depth, out, arg);
 }
 
-void secret_mask_write(struct secret_mask *m, const void *data, size_t len, secret_mask_out_fn *out, void *arg)
+void secret_mask_write(
+	struct secret_mask *m, const void *data, size_t len, secret_mask_out_fn *out, void *arg)
 {
 	const unsigned char *p = data;
 

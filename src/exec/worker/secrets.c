@@ -33,7 +33,8 @@ void secrets_encode(const struct secrets *s, struct buf *out)
 	}
 }
 
-bool secrets_parse(struct secrets *ret, const char *data, size_t len, int *ret_error, size_t *ret_at)
+bool secrets_parse(
+	struct secrets *ret, const char *data, size_t len, int *ret_error, size_t *ret_at)
 {
 	struct secrets s = {};
 	size_t sum = 0;
@@ -71,7 +72,9 @@ struct secret_mask *secrets_mask(const struct secrets *s)
 	return secret_mask_new(values, s->n);
 }
 
-/* A process that has the descriptor can read it. Through /proc/PID/fd only the owner can open it. */
+/*
+ * A process that has the descriptor can read it. Through /proc/PID/fd only the owner can open it.
+ */
 static int secret_memfd(const struct blob *value, const struct user *owner)
 {
 	AUTO_FD fd = memfd_create("jobsched-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -84,7 +87,8 @@ static int secret_memfd(const struct blob *value, const struct user *owner)
 	if (r < 0)
 		return r;
 	if (fchmod(fd, 0400) < 0 || (owner && fchown(fd, owner->uid, owner->gid) < 0) ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		fcntl(fd, F_ADD_SEALS,
+			F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	r = open(path, O_RDONLY | O_CLOEXEC);

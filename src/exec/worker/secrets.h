@@ -21,10 +21,17 @@ struct secrets {
 };
 void secrets_done(struct secrets *s); /* overwrites them with zeros */
 
-/* Writes one record per value: an error (32 bits, 0 here), a length (32 bits) and the bytes. Used in memory only. */
+/*
+ * Writes one record per value: an error (32 bits, 0 here), a length (32 bits) and the bytes. Used
+ * in memory only.
+ */
 void secrets_encode(const struct secrets *s, struct buf *out);
-/* False: truncated, too many or too large; or record *ret_at has the error *ret_error instead of a value. */
-bool secrets_parse(struct secrets *ret, const char *data, size_t len, int *ret_error, size_t *ret_at);
+/*
+ * False: truncated, too many or too large; or record *ret_at has the error *ret_error instead of a
+ * value.
+ */
+bool secrets_parse(
+	struct secrets *ret, const char *data, size_t len, int *ret_error, size_t *ret_at);
 struct secret_mask *secrets_mask(const struct secrets *s); /* NULL: no value can be masked */
 
 /* Memory files for a worker, which only their owner can open. 0, or -errno. */
@@ -33,4 +40,5 @@ struct secrets_files {
 	size_t n;
 };
 void secrets_files_done(struct secrets_files *f);
-int secrets_files_make(struct secrets_files *ret, const struct secrets *s, const struct user *owner /* NULL: the spawner's user */);
+int secrets_files_make(struct secrets_files *ret, const struct secrets *s,
+	const struct user *owner /* NULL: the spawner's user */);

@@ -13,7 +13,10 @@
 #define NAME_LEN 64
 #define BETWEEN " \t\n;|&()<>`$\"'{}=!" /* separators of the words of a script */
 
-/* Directories of root. The spawner opens no path of a user, which could be a file system that does not answer. */
+/*
+ * Directories of root. The spawner opens no path of a user, which could be a file system that does
+ * not answer.
+ */
 static const char *const directories[] = {"/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"};
 
 char *setuid_hint_words(char *const argv[])
@@ -31,7 +34,8 @@ static bool file_is_setuid(const char *path, const char **ret_what)
 {
 	struct stat st;
 
-	if (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+	if (fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) < 0 || !S_ISREG(st.st_mode) ||
+		!(st.st_mode & 0111))
 		return false;
 	*ret_what = st.st_mode & S_ISUID ? "set-user-ID" : "set-group-ID";
 	return st.st_mode & (S_ISUID | S_ISGID);
@@ -43,7 +47,8 @@ static bool word_is_setuid(const char *word, const char **ret_what)
 	char path[NAME_LEN + 16];
 
 	for (size_t i = 0; i < ELEMENTS(directories); i++) {
-		const char *name = text_starts(word, directories[i]) ? word + strlen(directories[i]) : word;
+		const char *name =
+			text_starts(word, directories[i]) ? word + strlen(directories[i]) : word;
 
 		if ((name == word && word[0] == '/') || strchr(name, '/'))
 			continue;
@@ -67,8 +72,10 @@ char *setuid_hint(const char *words, const char *profile)
 			return NULL;
 		snprintf(word, sizeof(word), "%.*s", (int)len, words);
 		if (len < sizeof(word) && word[0] != '-' && word_is_setuid(word, &what))
-			return xprintf("'%s' is a %s program, which gets no privileges under the sandbox profile '%s'; if it needs them, "
-				"use --sandbox compat", word, what, profile);
+			return xprintf(
+				"'%s' is a %s program, which gets no privileges under the sandbox profile '%s'; if it needs them, "
+				"use --sandbox compat",
+				word, what, profile);
 		words += len;
 	}
 	return NULL;

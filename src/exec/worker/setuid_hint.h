@@ -8,7 +8,8 @@
 /* The beginning of a command as one text, for setuid_hint(); the caller frees it. */
 char *setuid_hint_words(char *const argv[]);
 /*
- * A hint for the error of a failed run: the first word that names a set-user-ID or set-group-ID program, which gets no privileges
- * under this profile. NULL: none. Only system directories are searched. The caller frees it.
+ * A hint for the error of a failed run: the first word that names a set-user-ID or set-group-ID
+ * program, which gets no privileges under this profile. NULL: none. Only system directories are
+ * searched. The caller frees it.
  */
 char *setuid_hint(const char *words, const char *profile);

@@ -21,8 +21,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define CHUNKS_PER_TURN 4               /* of one worker's output, so that a fast writer does not delay others */
-#define DRAIN_TIMEOUT USEC_SEC         /* output after the exit of the main process is read for this long */
+/* of one worker's output, so that a fast writer does not delay others */
+#define CHUNKS_PER_TURN 4
+/* output after the exit of the main process is read for this long */
+#define DRAIN_TIMEOUT USEC_SEC
 #define KILL_TIMEOUT (10 * USEC_SEC)   /* for the main process to end after SIGKILL */
 #define LEFT_TIMEOUT (5 * USEC_SEC)    /* for killed processes to disappear */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
@@ -54,7 +56,8 @@ static enum drained worker_drain(struct worker *w)
 		ssize_t n = read(w->out.fd, w->all->chunk, WORKER_CHUNK);
 
 		if (n > 0) {
-			output_filter_write(&w->output_filter, &w->all->output_filters, &w->output, w->all->chunk, (size_t)n);
+			output_filter_write(&w->output_filter, &w->all->output_filters, &w->output,
+				w->all->chunk, (size_t)n);
 			continue;
 		}
 		if (n < 0 && errno == EAGAIN)
@@ -114,8 +117,8 @@ static void main_process_ended(struct worker *w)
 }
 
 /*
- * The main process has exited but is not reaped, so its pid is not reused. The rest of its process group is killed before
- * waitid() frees the pid.
+ * The main process has exited but is not reaped, so its pid is not reused. The rest of its process
+ * group is killed before waitid() frees the pid.
  */
 static void on_worker_exit(struct epoll_source *s, uint32_t events)
 {
@@ -128,7 +131,8 @@ static void on_worker_exit(struct epoll_source *s, uint32_t events)
 		return;
 	kill(-w->pid, SIGKILL);
 	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &usage) < 0) {
-		log_error("could not read the exit status of process %d: %s", (int)w->pid, strerror(errno));
+		log_error("could not read the exit status of process %d: %s", (int)w->pid,
+			strerror(errno));
 		w->forced = ATTEMPT_FAILED;
 		free(w->error);
 		w->error = xstrdup("its exit status could not be read");
@@ -139,19 +143,25 @@ static void on_worker_exit(struct epoll_source *s, uint32_t events)
 	worker_launch_ended(w);
 	w->exit_code = si.si_code == CLD_EXITED ? si.si_status : -1;
 	w->term_signal = si.si_code == CLD_KILLED || si.si_code == CLD_DUMPED ? si.si_status : 0;
-	w->used = (struct cgroup_usage){.cpu_user = timeval_usec(usage.ru_utime), .cpu_system = timeval_usec(usage.ru_stime),
-		.memory = usage.ru_maxrss * INT64_C(1024), .io_read = -1, .io_written = -1};
+	w->used = (struct cgroup_usage){.cpu_user = timeval_usec(usage.ru_utime),
+		.cpu_system = timeval_usec(usage.ru_stime),
+		.memory = usage.ru_maxrss * INT64_C(1024),
+		.io_read = -1,
+		.io_written = -1};
 	main_process_ended(w);
 }
 
 /*
- * The process is blocked in the kernel, for example by a file system that does not answer. SIGKILL is pending, so it executes no
- * more instructions of its command. The run ends now; the process is reaped when the kernel releases it.
+ * The process is blocked in the kernel, for example by a file system that does not answer. SIGKILL
+ * is pending, so it executes no more instructions of its command. The run ends now; the process is
+ * reaped when the kernel releases it.
  */
 static void worker_abandon(struct worker *w)
 {
 	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
-		"process %d of run %" PRId64 " was killed but is blocked in the kernel; the run ends without waiting for it", (int)w->pid, w->run);
+		"process %d of run %" PRId64
+		" was killed but is blocked in the kernel; the run ends without waiting for it",
+		(int)w->pid, w->run);
 	w->exit_code = -1;
 	w->term_signal = SIGKILL;
 	w->used = (struct cgroup_usage){.io_read = -1, .io_written = -1};
@@ -167,7 +177,10 @@ void worker_ending_add(struct worker *w)
 	w->all->scan_wanted = true;
 }
 
-/* The control group counts all processes of the run. Values that it does not have are those of the main process. */
+/*
+ * The control group counts all processes of the run. Values that it does not have are those of the
+ * main process.
+ */
 static void cgroup_record_usage(struct worker *w)
 {
 	struct cgroup_usage u;
@@ -183,7 +196,8 @@ static void cgroup_record_usage(struct worker *w)
 	}
 	w->used = u;
 	if (u.out_of_memory && !w->error)
-		w->error = xstrdup("out of memory: killed at its memory limit or that of its owner");
+		w->error =
+			xstrdup("out of memory: killed at its memory limit or that of its owner");
 	cgroup_release(w->all->groups, &w->group);
 }
 
@@ -196,7 +210,8 @@ static void worker_ended(struct worker *w)
 	output_filter_release(&w->output_filter, &w->all->output_filters, &w->output);
 	output_filter_done(&w->output_filter);
 	if (w->output.failed && !w->error)
-		w->error = xprintf("its output could not be written: %s", strerror(w->output.failed));
+		w->error =
+			xprintf("its output could not be written: %s", strerror(w->output.failed));
 	if (w->words && !w->error && w->forced == ATTEMPT_RUNNING && w->exit_code > 0)
 		w->error = setuid_hint(w->words, w->profile);
 	free(STEAL(w->words));
@@ -230,7 +245,8 @@ static void process_group_signal(const struct worker *w, int sig)
 {
 	if (kill(-w->pid, sig) < 0 && errno != ESRCH)
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
-			"could not send signal %d to process group %d: %s", sig, (int)w->pid, strerror(errno));
+			"could not send signal %d to process group %d: %s", sig, (int)w->pid,
+			strerror(errno));
 }
 
 void worker_end(struct worker *w, enum attempt_outcome why)
@@ -238,7 +254,8 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 	usec_t grace = w->grace;
 
 	if (w->phase == WORKER_OPENING)
-		worker_start_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT, "ended before it was started");
+		worker_start_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT,
+			"ended before it was started");
 	if (w->phase != WORKER_RUNNING)
 		return;
 	if (w->all->stopping && grace > STOP_GRACE_MAX)
@@ -257,16 +274,19 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 void worker_deadline_passed(struct worker *w)
 {
 	if (w->phase == WORKER_OPENING) {
-		worker_start_give_up(w, START_TRANSIENT, "its directory or program is blocked: no process was ready within 22 seconds");
+		worker_start_give_up(w, START_TRANSIENT,
+			"its directory or program is blocked: no process was ready within 22 seconds");
 	} else if (w->phase == WORKER_RUNNING) {
 		worker_end(w, ATTEMPT_TIMED_OUT);
 	} else if (w->phase == WORKER_TERMINATING) {
 		w->phase = WORKER_KILLED;
 		process_group_signal(w, SIGKILL);
-		kill(w->pid, SIGKILL); /* a process that is blocked before exec() may have no process group yet */
+		/* a process that is blocked before exec() may have no process group yet */
+		kill(w->pid, SIGKILL);
 		if (w->group.dir >= 0)
 			cgroup_kill(&w->group);
-		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + KILL_TIMEOUT);
+		deadline_set(
+			&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + KILL_TIMEOUT);
 	} else if (w->phase == WORKER_KILLED) {
 		worker_abandon(w);
 	}
@@ -278,9 +298,17 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
 
-	*w = (struct worker){.all = ws, .run = s->run, .fence = s->fence, .attempt = s->attempt,
-		.grace = s->grace, .ends_with_lease = s->ends_with_lease, .exit = {-1, on_worker_exit}, .out = {-1, on_worker_output},
-		.session.fd = -1, .exit_code = -1, .group = {.dir = -1, .events.fd = -1}};
+	*w = (struct worker){.all = ws,
+		.run = s->run,
+		.fence = s->fence,
+		.attempt = s->attempt,
+		.grace = s->grace,
+		.ends_with_lease = s->ends_with_lease,
+		.exit = {-1, on_worker_exit},
+		.out = {-1, on_worker_output},
+		.session.fd = -1,
+		.exit_code = -1,
+		.group = {.dir = -1, .events.fd = -1}};
 	output_file_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	output_filter_init(&w->output_filter);
 	w->same_run = map_get(&ws->by_run, w->run);
@@ -293,17 +321,24 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 
 static bool watch_adopted(struct worker *w)
 {
-	return (w->exit.fd < 0 || epoll_source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
-	       (w->out.fd < 0 || epoll_source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
-	       (w->session.fd < 0 || epoll_source_watch(w->all->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
-	       (w->phase != WORKER_ENDING || w->group.dir < 0 ||
-		       epoll_source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) == 0);
+	return (w->exit.fd < 0 ||
+		       epoll_source_watch(w->all->ep, &w->exit, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+		(w->out.fd < 0 ||
+			epoll_source_watch(w->all->ep, &w->out, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+		(w->session.fd < 0 ||
+			epoll_source_watch(w->all->ep, &w->session, EPOLL_CTL_ADD, EPOLLIN) == 0) &&
+		(w->phase != WORKER_ENDING || w->group.dir < 0 ||
+			epoll_source_watch(w->all->ep, &w->group.events, EPOLL_CTL_ADD, EPOLLPRI) ==
+				0);
 }
 
 bool workers_adopt(struct workers *ws, const struct worker *from, char *error, struct err *e)
 {
-	struct worker *w = worker_new(ws, &(struct frame_start){.run = from->run, .fence = from->fence,
-						  .attempt = from->attempt, .grace = from->grace});
+	struct worker *w = worker_new(ws,
+		&(struct frame_start){.run = from->run,
+			.fence = from->fence,
+			.attempt = from->attempt,
+			.grace = from->grace});
 	struct worker fresh = *w;
 
 	*w = *from;
@@ -317,10 +352,12 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	w->deadline = (struct deadline){};
 	w->error = error;
 	if (w->group.dir >= 0 && cgroup_adopt(ws->groups, &w->group) < 0)
-		return err_set(e, ERR_INVALID, "the control group of run %lld is gone", (long long)w->run);
+		return err_set(
+			e, ERR_INVALID, "the control group of run %lld is gone", (long long)w->run);
 	output_file_writer_resume(&w->output, ws->output_dir, w->run, w->attempt);
 	if (!output_filter_adopt(&w->output_filter, &w->output))
-		return err_set(e, ERR_INVALID, "the secrets of run %lld are gone", (long long)w->run);
+		return err_set(
+			e, ERR_INVALID, "the secrets of run %lld are gone", (long long)w->run);
 	if (w->phase >= WORKER_RUNNING && w->phase <= WORKER_ENDING)
 		ws->running++;
 	if (w->phase >= WORKER_RUNNING && w->phase < WORKER_ENDING)
@@ -330,7 +367,8 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 	if (from->deadline.at)
 		deadline_set(&ws->deadlines, &w->deadline, from->deadline.at);
 	if (!watch_adopted(w))
-		return err_errno(e, errno, "could not watch the worker of run %lld", (long long)w->run);
+		return err_errno(
+			e, errno, "could not watch the worker of run %lld", (long long)w->run);
 	worker_report_queue(w, 0);
 	return true;
 }

@@ -29,45 +29,62 @@ enum worker_phase {
 	WORKER_RUNNING,
 	WORKER_TERMINATING, /* SIGTERM was sent; SIGKILL follows after the grace period */
 	WORKER_KILLED,      /* SIGKILL was sent */
-	WORKER_ENDING,      /* the main process has exited; remaining processes are killed and the last output is read */
+	/*
+	 * the main process has exited; remaining processes are killed and the last output is read
+	 */
+	WORKER_ENDING,
 	WORKER_ENDED,       /* until the daemon has acknowledged the end */
 	WORKER_PHASE_MAX
 };
 
 /* Reports that the daemon has not been sent yet; they are sent in this order. */
-enum worker_report_kind { REPORT_STARTED = 1, REPORT_HAS = 2, REPORT_NOT_STARTED = 4, REPORT_ENDED = 8 };
+enum worker_report_kind {
+	REPORT_STARTED = 1,
+	REPORT_HAS = 2,
+	REPORT_NOT_STARTED = 4,
+	REPORT_ENDED = 8
+};
 
 struct worker {
 	struct workers *all;         /* borrowed */
 	int64_t run, fence, attempt;
 	usec_t grace;
-	bool ends_with_lease;        /* it is ended when the lease of the node ends, because the run must not overlap */
+	/* it is ended when the lease of the node ends, because the run must not overlap */
+	bool ends_with_lease;
 	enum worker_phase phase;
 	enum attempt_outcome forced; /* outcome set by the spawner; ATTEMPT_RUNNING: none so far */
-	pid_t pid;                   /* main process, process group and session; reaped when WORKER_ENDING begins */
+	/* main process, process group and session; reaped when WORKER_ENDING begins */
+	pid_t pid;
 	struct epoll_source exit, out;     /* pidfd; output pipe */
-	struct epoll_source session;       /* socket to the process that holds its PAM session; see pam_session.h */
+	/* socket to the process that holds its PAM session; see pam_session.h */
+	struct epoll_source session;
 	struct worker_launch *launch; /* owned; NULL: no launcher has it */
 	usec_t timeout;              /* becomes the deadline when the worker runs; 0: none */
 	usec_t closing;              /* boottime when closing the session began; 0: not closing */
-	struct deadline deadline;    /* depends on the phase: time limit, grace period or a timeout */
+	/* depends on the phase: time limit, grace period or a timeout */
+	struct deadline deadline;
 	struct output_file_writer output;
 	struct output_filter output_filter;
 	usec_t started_at, ended_at; /* realtime */
 	usec_t died;                 /* boottime when the main process exited */
 	int exit_code, term_signal;  /* -1 and 0: none */
 	struct cgroup group;         /* dir -1: none */
-	struct cgroup_usage used;    /* of the main process and its reaped children; with a group, of all its processes */
+	/* of the main process and its reaped children; with a group, of all its processes */
+	struct cgroup_usage used;
 	size_t left;                 /* processes left behind, as of the last scan */
 	bool scanned;                /* the children were scanned after the main process exited */
 	enum start_failure reason;   /* of WORKER_NOT_STARTED */
 	char *error;                 /* owned; NULL: none */
-	char *words;                 /* owned; start of its command, for setuid_hint(); NULL: the profile keeps privileges */
-	const char *profile;         /* name of the profile, if 'words' is set; borrowed from the sandboxes */
-	struct frame_ended *told;    /* owned; end of a worker of an earlier spawner; NULL: a worker of this spawner */
+	/* owned; start of its command, for setuid_hint(); NULL: the profile keeps privileges */
+	char *words;
+	/* name of the profile, if 'words' is set; borrowed from the sandboxes */
+	const char *profile;
+	/* owned; end of a worker of an earlier spawner; NULL: a worker of this spawner */
+	struct frame_ended *told;
 	usec_t unacked_since;        /* boottime of its end; see ends_spool.h */
 	unsigned reports;            /* enum worker_report_kind */
-	bool asked;                  /* the connected daemon has started or listed it, so it gets the reports */
+	/* the connected daemon has started or listed it, so it gets the reports */
+	bool asked;
 	bool posted;                 /* is in the outbox */
 	bool spooled;                /* its end is in the ends file */
 	bool spooling;               /* its end is in the ends file that is being written */
@@ -80,7 +97,9 @@ void worker_free(struct worker *w);
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace period, SIGKILL */
 void worker_deadline_passed(struct worker *w);
 void worker_ending_add(struct worker *w);
-bool worker_end_check(struct worker *w, usec_t now); /* WORKER_ENDING: true when no process and no output is left */
+/* WORKER_ENDING: true when no process and no output is left */
+bool worker_end_check(struct worker *w, usec_t now);
 void worker_end_frame(struct frame *f, const struct worker *w);
 /* Continues a worker that the program had before a re-exec. */
-bool workers_adopt(struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);
+bool workers_adopt(
+	struct workers *ws, const struct worker *from, char *error /* moved */, struct err *e);

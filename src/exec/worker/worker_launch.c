@@ -31,9 +31,11 @@ static char *error_text(const struct child_report *report, const char *command, 
 		return xprintf("could not mount the artifact at '%s': %s", artifact_path, cause);
 	if (strcmp(stage, "directory") == 0)
 		return xprintf("could not enter directory '%s': %s", cwd, cause);
-	if ((strcmp(stage, "mounts") == 0 || strcmp(stage, "landlock") == 0) && report->error == ELOOP)
-		return xstrdup("a path of its sandbox profile contains a symbolic link below the home directory, "
-			       "which is not followed: replace the link by a directory");
+	if ((strcmp(stage, "mounts") == 0 || strcmp(stage, "landlock") == 0) &&
+		report->error == ELOOP)
+		return xstrdup(
+			"a path of its sandbox profile contains a symbolic link below the home directory, "
+			"which is not followed: replace the link by a directory");
 	return xprintf("could not start a process (%s): %s", stage, cause);
 }
 
@@ -56,7 +58,7 @@ void worker_launch_free(struct worker *w)
 	if (l->start && w->phase == WORKER_OPENING)
 		launcher_start_cancel(l->start);
 	else if (l->start)
-		launcher_start_abandon(l->start); /* its process has been reaped, or will be by its pid */
+		launcher_start_abandon(l->start); /* its process is reaped by its pid */
 	free(l->user);
 	free(l->command);
 	free(l->cwd);
@@ -92,7 +94,8 @@ int worker_launch_adopt(struct workers *ws, const struct child_report *report, s
 	if (report->pidns_helper)
 		process_reap_or_register(ws, report->pid);
 	if (!error) {
-		*ret = (struct child){.pid = worker, .pidfd = pidfd, .pidns_init = report->pidns_init};
+		*ret = (struct child){
+			.pid = worker, .pidfd = pidfd, .pidns_init = report->pidns_init};
 		return 0;
 	}
 	process_kill_and_register(ws, worker);
@@ -106,8 +109,9 @@ static void audit_log_start(const struct worker *w, const struct child *c)
 	const struct worker_launch *l = w->launch;
 
 	if (l->user && l->uid != geteuid())
-		log_line(LOG_LEVEL_INFO, &(struct log_about){.run = w->run}, "audit: run %" PRId64 " starts as '%s' (uid %u), pid %d",
-			w->run, l->user, (unsigned)l->uid, (int)c->pid);
+		log_line(LOG_LEVEL_INFO, &(struct log_about){.run = w->run},
+			"audit: run %" PRId64 " starts as '%s' (uid %u), pid %d", w->run, l->user,
+			(unsigned)l->uid, (int)c->pid);
 }
 
 static void launch_succeeded(struct worker *w, const struct child *c)
@@ -119,7 +123,10 @@ static void launch_succeeded(struct worker *w, const struct child *c)
 	worker_report_queue(w, 0);
 }
 
-/* The process exists but has not called exec(). From now on the time limit applies, and the run can be cancelled. */
+/*
+ * The process exists but has not called exec(). From now on the time limit applies, and the run can
+ * be cancelled.
+ */
 static void launch_blocked(struct worker *w, const struct child_report *report)
 {
 	struct child_report made = *report;
@@ -130,8 +137,10 @@ static void launch_blocked(struct worker *w, const struct child_report *report)
 	made.error = 0;
 	if (worker_launch_adopt(w->all, &made, &child) < 0)
 		return; /* LAUNCH_DONE will report its end */
-	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run}, "run %" PRId64 " is blocked before its command, by its directory, "
-		"program or control group", w->run);
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.run = w->run},
+		"run %" PRId64 " is blocked before its command, by its directory, "
+		"program or control group",
+		w->run);
 	launch_succeeded(w, &child);
 }
 
@@ -149,10 +158,12 @@ static void note_cwd(struct worker *w, const struct child_report *report)
 	if (!report->cwd_error)
 		return;
 	free(w->error);
-	w->error = xprintf("could not enter '%s', ran in '/': %s", w->launch->cwd, strerror(report->cwd_error));
+	w->error = xprintf("could not enter '%s', ran in '/': %s", w->launch->cwd,
+		strerror(report->cwd_error));
 }
 
-static void launch_finished(struct worker *w, enum launch_event event, const struct child_report *report)
+static void launch_finished(
+	struct worker *w, enum launch_event event, const struct child_report *report)
 {
 	struct child child;
 	int r;
@@ -166,7 +177,8 @@ static void launch_finished(struct worker *w, enum launch_event event, const str
 		note_cwd(w, report);
 		launch_succeeded(w, &child);
 	} else if (event == LAUNCH_LOST) {
-		launch_failed(w, START_TRANSIENT, xstrdup("its process could not be created: the launcher ended, or did not answer within 10 seconds"));
+		launch_failed(w, START_TRANSIENT,
+			xstrdup("its process could not be created: the launcher ended, or did not answer within 10 seconds"));
 	} else {
 		struct child_report failed = *report;
 
@@ -177,7 +189,8 @@ static void launch_finished(struct worker *w, enum launch_event event, const str
 
 void worker_launch_ended(struct worker *w)
 {
-	const struct child_report *report = w->launch && w->launch->start ? launcher_start_report(w->launch->start) : NULL;
+	const struct child_report *report =
+		w->launch && w->launch->start ? launcher_start_report(w->launch->start) : NULL;
 
 	if (!report || !report->error || w->forced != ATTEMPT_RUNNING)
 		return;
@@ -196,7 +209,8 @@ static void on_launch_event(enum launch_event event, const struct child_report *
 	w->launch->start = NULL;
 	if (w->phase == WORKER_OPENING) {
 		launch_finished(w, event, report);
-	} else if (w->phase < WORKER_ENDING) { /* it was blocked, and has now called exec() or is about to exit */
+	} else if (w->phase < WORKER_ENDING) {
+		/* it was blocked, and has now called exec() or is about to exit */
 		note_cwd(w, report);
 		if (report->error && w->forced == ATTEMPT_RUNNING) {
 			free(w->error);
@@ -220,7 +234,8 @@ void worker_launch_give_up(struct worker *w, enum start_failure reason, const ch
 static char *launch_begin_error(int error)
 {
 	if (error == EBUSY)
-		return xstrdup("other starts of this user are blocked by a directory, program or control group; it is retried later");
+		return xstrdup(
+			"other starts of this user are blocked by a directory, program or control group; it is retried later");
 	if (error == E2BIG)
 		return xstrdup("its arguments, environment and paths together are too large");
 	return xprintf("could not start a process (clone): %s", strerror(error));
@@ -232,15 +247,19 @@ void worker_launch(struct worker *w, struct child_plan *p)
 	struct worker_launch *l = xcalloc(1, sizeof(*l));
 	int r = -failpoint(FP_SPAWN_FORK);
 
-	*l = (struct worker_launch){.uid = p->user ? p->user->uid : geteuid(), .user = p->user ? xstrdup(p->user->name) : NULL,
-		.command = xstrdup(p->argv[0]), .cwd = xstrdup(p->cwd),
+	*l = (struct worker_launch){.uid = p->user ? p->user->uid : geteuid(),
+		.user = p->user ? xstrdup(p->user->name) : NULL,
+		.command = xstrdup(p->argv[0]),
+		.cwd = xstrdup(p->cwd),
 		.artifact_path = p->artifact_path ? xstrdup(p->artifact_path) : NULL};
 	w->launch = l;
-	w->started_at = clock_now(&clock_system); /* a short command may have ended when the launcher answers */
+	/* a short command may have ended when the launcher answers */
+	w->started_at = clock_now(&clock_system);
 	if (r == 0)
 		r = launchers_start(&ws->launchers, l->uid, p, on_launch_event, w, &l->start);
 	if (r < 0) {
-		worker_start_failed(w, r == -EBUSY ? START_TRANSIENT : worker_start_failure(-r), launch_begin_error(-r));
+		worker_start_failed(w, r == -EBUSY ? START_TRANSIENT : worker_start_failure(-r),
+			launch_begin_error(-r));
 		worker_launch_free(w);
 		return;
 	}

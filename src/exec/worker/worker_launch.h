@@ -26,6 +26,7 @@ void worker_launch(struct worker *w, struct child_plan *p);
 void worker_launch_give_up(struct worker *w, enum start_failure reason, const char *why);
 void worker_launch_ended(struct worker *w); /* its process has ended: records a failed setup */
 void worker_launch_free(struct worker *w);
-char *worker_launch_error(const struct child_report *report, const struct child_plan *p); /* caller frees */
+/* caller frees */
+char *worker_launch_error(const struct child_report *report, const struct child_plan *p);
 /* Takes over the processes of a report: 0 and the worker, or -errno, and all of them are killed. */
 int worker_launch_adopt(struct workers *ws, const struct child_report *report, struct child *ret);

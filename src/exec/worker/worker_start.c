@@ -53,8 +53,8 @@ enum start_failure worker_start_failure(int errnum)
 	return child_error_transient(errnum) ? START_TRANSIENT : START_ERROR;
 }
 
-struct worker *worker_start_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
-	const char *why)
+struct worker *worker_start_refuse(
+	struct workers *ws, const struct frame_start *s, enum start_failure reason, const char *why)
 {
 	struct worker *w = worker_new(ws, s);
 
@@ -73,7 +73,8 @@ static void worker_watch(struct worker *w)
 	if (w->group.dir >= 0)
 		cgroup_kill(&w->group);
 	orphans_add_helper(w->all, w->pid);
-	worker_start_failed(w, START_TRANSIENT, xstrdup("could not watch the process: too many descriptors are watched"));
+	worker_start_failed(w, START_TRANSIENT,
+		xstrdup("could not watch the process: too many descriptors are watched"));
 	w->reports = REPORT_NOT_STARTED;
 	map_take(&w->all->by_pid, w->pid);
 	w->all->running--;
@@ -88,11 +89,13 @@ void worker_start_done(struct worker *w, const struct child *c)
 	free(map_take(&w->all->orphans, w->pid)); /* a scan may have found it first */
 	map_put(&w->all->by_pid, w->pid, w);
 	if (c->pidns_init) /* a scan cannot identify it before it has called exec() */
-		orphans_add(w->all, &(struct orphan){.pid = c->pidns_init, .run = w->run, .fence = w->fence});
+		orphans_add(w->all,
+			&(struct orphan){.pid = c->pidns_init, .run = w->run, .fence = w->fence});
 	w->reports |= REPORT_STARTED;
 	worker_watch(w);
 	if (w->timeout && w->phase == WORKER_RUNNING)
-		deadline_set(&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
+		deadline_set(
+			&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
 }
 
 /* The command of the job, or a shell for one of its notice commands. */
@@ -110,7 +113,8 @@ static char *const *command_argv(const struct worker_start *s, char *shell[4])
 }
 
 /* The path of the artifact for the worker and, if it has to be mounted there, the mount. */
-static bool start_artifact_prepare(const struct workers *ws, int artifact, char **ret_path, int *ret_mount, struct err *e)
+static bool start_artifact_prepare(
+	const struct workers *ws, int artifact, char **ret_path, int *ret_mount, struct err *e)
 {
 	if (artifact < 0)
 		return true;
@@ -120,24 +124,30 @@ static bool start_artifact_prepare(const struct workers *ws, int artifact, char 
 	return artifact_mount_create(artifact, ret_mount, e);
 }
 
-static bool start_secrets_prepare(struct worker *w, const struct worker_start *s, struct secrets_files *ret)
+static bool start_secrets_prepare(
+	struct worker *w, const struct worker_start *s, struct secrets_files *ret)
 {
-	int r = s->secrets ? secrets_files_make(ret, s->secrets, w->all->change_user ? s->user : NULL) : 0;
+	int r = s->secrets
+		? secrets_files_make(ret, s->secrets, w->all->change_user ? s->user : NULL)
+		: 0;
 
 	if (r < 0)
-		worker_start_failed(w, START_TRANSIENT, xprintf("could not pass the secrets: %s", strerror(-r)));
+		worker_start_failed(w, START_TRANSIENT,
+			xprintf("could not pass the secrets: %s", strerror(-r)));
 	else if (s->secrets)
 		output_filter_set_secrets(&w->output_filter, s->secrets);
 	return r == 0;
 }
 
 /* Creates the process through a launcher or the process of its PAM session. */
-static void worker_process_start(struct worker *w, struct child_plan *p, const struct environment_source *from)
+static void worker_process_start(
+	struct worker *w, struct child_plan *p, const struct environment_source *from)
 {
 	__attribute__((cleanup(environment_done))) struct environment vars = {};
 
 	if (w->all->sessions) {
-		worker_session_open(w, &(struct pam_session_plan){.run = w->run, .child = p, .environ = from});
+		worker_session_open(
+			w, &(struct pam_session_plan){.run = w->run, .child = p, .environ = from});
 		return;
 	}
 	environment_build(&vars, from);
@@ -151,7 +161,8 @@ static bool worker_begun(const struct worker *w)
 	return w->phase == WORKER_RUNNING || w->phase == WORKER_OPENING;
 }
 
-static void worker_plan_start(struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
+static void worker_plan_start(
+	struct worker *w, const struct worker_start *s, const struct child_limits *limits, int out)
 {
 	struct workers *ws = w->all;
 	const struct exec_spec *o = &s->payload->spec;
@@ -176,24 +187,40 @@ static void worker_plan_start(struct worker *w, const struct worker_start *s, co
 		return;
 	}
 	plan = (struct child_plan){.user = ws->change_user ? s->user : NULL,
-		.argv = command_argv(s, shell), .cwd = cwd ? cwd : s->user->home,
-		.cwd_optional = !cwd, .in = s->in >= 0 ? s->in : ws->null,
-		.cgroup = w->group.dir >= 0 ? &w->group.dir : NULL, .cgroup_clone = ws->groups->can_clone_into,
-		.artifact = mount, .artifact_path = mount >= 0 ? path : NULL,
-		.extra_fds = secrets.v, .extra_fds_n = secrets.n,
-		.out = out, .umask = (mode_t)o->umask, .limits = limits,
-		.parent = getpid(), .sandbox = sandbox, .home = s->user->home};
-	worker_process_start(w, &plan, &(struct environment_source){.user = s->user, .payload = s->payload, .start = s->frame,
-		.artifact = path, .lang = ws->lang, .spawner = ws->spawner});
+		.argv = command_argv(s, shell),
+		.cwd = cwd ? cwd : s->user->home,
+		.cwd_optional = !cwd,
+		.in = s->in >= 0 ? s->in : ws->null,
+		.cgroup = w->group.dir >= 0 ? &w->group.dir : NULL,
+		.cgroup_clone = ws->groups->can_clone_into,
+		.artifact = mount,
+		.artifact_path = mount >= 0 ? path : NULL,
+		.extra_fds = secrets.v,
+		.extra_fds_n = secrets.n,
+		.out = out,
+		.umask = (mode_t)o->umask,
+		.limits = limits,
+		.parent = getpid(),
+		.sandbox = sandbox,
+		.home = s->user->home};
+	worker_process_start(w, &plan,
+		&(struct environment_source){.user = s->user,
+			.payload = s->payload,
+			.start = s->frame,
+			.artifact = path,
+			.lang = ws->lang,
+			.spawner = ws->spawner});
 	if (sandbox->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0) {
 		w->words = setuid_hint_words(plan.argv);
 		w->profile = sandbox->profile.name;
 	}
 	if (sandbox->reduced && worker_begun(w) && !w->error)
-		w->error = xprintf("ran without a part of sandbox '%s': %s", sandbox->profile.name, sandbox->missing);
+		w->error = xprintf("ran without a part of sandbox '%s': %s", sandbox->profile.name,
+			sandbox->missing);
 }
 
-int worker_start_cgroup(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
+int worker_start_cgroup(
+	struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret)
 {
 	return cgroups_enabled(ws->groups) ? cgroup_acquire(ws->groups, uid, l, ret) : 0;
 }
@@ -211,13 +238,15 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 		return w;
 	}
 	if (pipe2(pipe, O_CLOEXEC) < 0) {
-		worker_start_failed(w, worker_start_failure(errno), xprintf("could not create a pipe: %s", strerror(errno)));
+		worker_start_failed(w, worker_start_failure(errno),
+			xprintf("could not create a pipe: %s", strerror(errno)));
 		return w;
 	}
 	w->out.fd = pipe[0];
 	out = pipe[1];
 	io_set_nonblock(w->out.fd);
-	output_file_remove(ws->output_dir, w->run, w->attempt, NULL); /* may exist from another store with the same run number */
+	/* may exist from another store with the same run number */
+	output_file_remove(ws->output_dir, w->run, w->attempt, NULL);
 	if (s->group) {
 		w->group = *s->group;
 		*s->group = (struct cgroup){.dir = -1, .events.fd = -1};
@@ -225,7 +254,8 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 		r = worker_start_cgroup(ws, s->user->uid, &limits.group, &w->group);
 	}
 	if (r < 0) {
-		worker_start_failed(w, START_TRANSIENT, xprintf("could not create its control group: %s", strerror(-r)));
+		worker_start_failed(w, START_TRANSIENT,
+			xprintf("could not create its control group: %s", strerror(-r)));
 		return w;
 	}
 	w->timeout = s->frame->timeout;

@@ -25,17 +25,24 @@ struct worker_start {
 	int in;                  /* standard input; -1: /dev/null */
 	int artifact;            /* a directory; -1: none */
 	struct secrets *secrets; /* moved; NULL: none */
-	struct cgroup *group;    /* group of the run, in which its secrets were read; moved; NULL: none yet */
+	/* group of the run, in which its secrets were read; moved; NULL: none yet */
+	struct cgroup *group;
 };
-/* Always returns a worker. A failed start is in its reports. Members are borrowed unless they are marked as moved. */
+/*
+ * Always returns a worker. A failed start is in its reports. Members are borrowed unless they are
+ * marked as moved.
+ */
 struct worker *worker_start(struct workers *ws, const struct worker_start *s);
-int worker_start_cgroup(struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret); /* 0, or -errno; without groups: 0 */
-struct worker *worker_start_refuse(struct workers *ws, const struct frame_start *s, enum start_failure reason,
-	const char *why);
+/* 0, or -errno; without groups: 0 */
+int worker_start_cgroup(
+	struct workers *ws, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret);
+struct worker *worker_start_refuse(struct workers *ws, const struct frame_start *s,
+	enum start_failure reason, const char *why);
 
 void worker_start_done(struct worker *w, const struct child *c); /* it already counts as running */
 void worker_start_failed(struct worker *w, enum start_failure reason, char *why /* moved */);
-void worker_start_give_up(struct worker *w, enum start_failure reason, const char *why); /* WORKER_OPENING only */
+/* WORKER_OPENING only */
+void worker_start_give_up(struct worker *w, enum start_failure reason, const char *why);
 enum start_failure worker_start_failure(int errnum);
 
 /* ---- worker_limits.c ---- */
@@ -44,6 +51,7 @@ struct worker_limits {
 	struct cgroup_limits group;
 	char *note; /* owned: the limits that are not enforced, as text; NULL: all are */
 };
-bool worker_limits(const struct workers *ws, const struct exec_spec *o, struct worker_limits *ret, struct err *e);
+bool worker_limits(const struct workers *ws, const struct exec_spec *o, struct worker_limits *ret,
+	struct err *e);
 void worker_limits_done(struct worker_limits *l);
 unsigned worker_limits_refused(const struct workers *ws); /* enum limit_kind */

@@ -17,13 +17,19 @@
 #include <unistd.h>
 
 #define FDS_PER_WORKER 5 /* pidfd, pipe, output file, control group and its events */
-#define FDS_RESERVED 48  /* for the spawner itself, its connections and the descriptors that they pass */
+/* for the spawner itself, its connections and the descriptors that they pass */
+#define FDS_RESERVED 48
 
-bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner, struct cgroups *groups, struct err *e)
+bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawner,
+	struct cgroups *groups, struct err *e)
 {
 	struct rlimit raised;
 
-	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1}, .ep = ep, .output_dir = output_dir, .spawner = spawner, .groups = groups};
+	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1},
+		.ep = ep,
+		.output_dir = output_dir,
+		.spawner = spawner,
+		.groups = groups};
 	ws->outbox_end = &ws->outbox;
 	ws->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	ws->children = procfs_children_open();
@@ -35,14 +41,17 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	raised = (struct rlimit){ws->nofile.rlim_max, ws->nofile.rlim_max};
 	if (setrlimit(RLIMIT_NOFILE, &raised) < 0)
 		raised = ws->nofile;
-	ws->running_max = raised.rlim_cur > FDS_RESERVED ? (raised.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER : 0;
+	ws->running_max = raised.rlim_cur > FDS_RESERVED
+		? (raised.rlim_cur - FDS_RESERVED) / FDS_PER_WORKER
+		: 0;
 	ws->lang = getenv("LANG");
 	ws->chunk = xcalloc(1, WORKER_CHUNK);
 	launchers_init(&ws->launchers, ep, ws);
 	return launch_stacks_new(&ws->stacks, e);
 }
 
-bool workers_open_sandboxes(struct workers *ws, const struct sandbox_profiles *profiles, bool report, const char *init, struct err *e)
+bool workers_open_sandboxes(struct workers *ws, const struct sandbox_profiles *profiles,
+	bool report, const char *init, struct err *e)
 {
 	if (!sandbox_set_open(&ws->sandboxes, profiles, report, init, ws->stacks, e))
 		return false;
@@ -51,7 +60,8 @@ bool workers_open_sandboxes(struct workers *ws, const struct sandbox_profiles *p
 
 		if (f->missing)
 			log_warning("sandbox profile '%s' %s: %s", f->profile.name,
-				f->usable ? "is used without" : "is not supported by this machine", f->missing);
+				f->usable ? "is used without" : "is not supported by this machine",
+				f->missing);
 	}
 	ws->launchers.sandboxes = ws->sandboxes;
 	return true;
@@ -133,7 +143,9 @@ void worker_forget(struct worker *w)
 
 void workers_add_ended(struct workers *ws, const struct frame_ended *end)
 {
-	struct worker *w = worker_new(ws, &(struct frame_start){.run = end->run, .fence = end->fence, .attempt = end->attempt});
+	struct worker *w = worker_new(ws,
+		&(struct frame_start){
+			.run = end->run, .fence = end->fence, .attempt = end->attempt});
 
 	w->phase = WORKER_ENDED;
 	w->told = xcalloc(1, sizeof(*w->told));
@@ -170,7 +182,8 @@ struct worker *workers_report_next(struct workers *ws)
 	return w;
 }
 
-void workers_report_restore(struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned reports)
+void workers_report_restore(
+	struct workers *ws, int64_t run, int64_t fence, bool asked, unsigned reports)
 {
 	struct worker *w = workers_find(ws, run, fence);
 
@@ -193,7 +206,10 @@ bool workers_lease_over(const struct workers *ws)
 	return ws->lease_end && clock_boot(&clock_system) >= ws->lease_end;
 }
 
-/* SIGKILL is sent at lease_kill even during the grace period, because another node may start the run afterwards. */
+/*
+ * SIGKILL is sent at lease_kill even during the grace period, because another node may start the
+ * run afterwards.
+ */
 static void worker_end_with_lease(struct worker *w, void *arg)
 {
 	(void)arg;
@@ -214,12 +230,16 @@ static void lease_check(struct workers *ws)
 {
 	if (ws->lease_over || !workers_lease_over(ws))
 		return;
-	/* the spawner may have been suspended: events that arrived meanwhile, such as a renewal, are handled first */
+	/*
+	 * the spawner may have been suspended: events that arrived meanwhile, such as a renewal,
+	 * are handled first
+	 */
 	ws->lease_late = !ws->lease_late;
 	if (ws->lease_late)
 		return;
 	ws->lease_over = true;
-	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER); /* the command may already run: 'not started' would be wrong */
+	/* the command may already run: 'not started' would be wrong */
+	launchers_settle(&ws->launchers, LAUNCH_BLOCKED_AFTER);
 	log_warning("the lease of this node has ended: runs that must not overlap are ended");
 	workers_each(ws, worker_end_with_lease, NULL);
 }
@@ -233,8 +253,9 @@ static void opening_give_up(struct worker *w, void *arg)
 }
 
 /*
- * A command may already run although its launcher has not answered, and would run again after a report 'not started'. So launchers
- * get LAUNCH_BLOCKED_AFTER to finish. A start that has a process by then continues; a start without a process is given up.
+ * A command may already run although its launcher has not answered, and would run again after a
+ * report 'not started'. So launchers get LAUNCH_BLOCKED_AFTER to finish. A start that has a process
+ * by then continues; a start without a process is given up.
  */
 void workers_give_up(struct workers *ws, const char *why)
 {
@@ -258,7 +279,9 @@ void workers_stop(struct workers *ws)
 
 usec_t workers_next_due(const struct workers *ws)
 {
-	usec_t next = deadlines_next(&ws->deadlines), output_filter = deadlines_next(&ws->output_filters), launch = launchers_next_due(&ws->launchers);
+	usec_t next = deadlines_next(&ws->deadlines),
+	       output_filter = deadlines_next(&ws->output_filters),
+	       launch = launchers_next_due(&ws->launchers);
 
 	next = output_filter < next ? output_filter : next;
 	next = launch < next ? launch : next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads archives with libarchive; writes the tree one path component at a time, without following links. */
+/* Reads archives with libarchive; writes the tree without following links. */
 #include "net/unpack/unpack.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -30,12 +30,14 @@ struct unpacking {
 static bool path_split(const char *path, struct strv *ret, struct err *e)
 {
 	if (path[0] == '/' || strlen(path) > PATH_LIMIT)
-		return err_set(e, ERR_INVALID, "'%.100s' in it is %s", path, path[0] == '/' ? "an absolute path" : "too long");
+		return err_set(e, ERR_INVALID, "'%.100s' in it is %s", path,
+			path[0] == '/' ? "an absolute path" : "too long");
 	while (*path) {
 		size_t n = strcspn(path, "/");
 
 		if (n == 2 && path[0] == '.' && path[1] == '.')
-			return err_set(e, ERR_INVALID, "a path in it leads out of the archive with '..'");
+			return err_set(
+				e, ERR_INVALID, "a path in it leads out of the archive with '..'");
 		if (n > NAME_MAX)
 			return err_set(e, ERR_INVALID, "'%.100s' in it is too long", path);
 		if (n && !(n == 1 && path[0] == '.'))
@@ -43,7 +45,8 @@ static bool path_split(const char *path, struct strv *ret, struct err *e)
 		path += n + (path[n] == '/');
 	}
 	if (ret->n > UNPACK_DEPTH_MAX)
-		return err_set(e, ERR_INVALID, "it has directories more than %d deep", UNPACK_DEPTH_MAX);
+		return err_set(
+			e, ERR_INVALID, "it has directories more than %d deep", UNPACK_DEPTH_MAX);
 	return true;
 }
 
@@ -58,16 +61,18 @@ static int parent_open(int tree, const struct strv *path, bool make, struct err 
 		if (make && mkdirat(above, path->v[i], 0700) < 0 && errno != EEXIST)
 			at = -1;
 		else
-			at = openat(above, path->v[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			at = openat(
+				above, path->v[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	}
 	if (at < 0)
-		err_errno(e, errno, "could not unpack '%.100s'", path->n ? path->v[path->n - 1] : ".");
+		err_errno(e, errno, "could not unpack '%.100s'",
+			path->n ? path->v[path->n - 1] : ".");
 	return at;
 }
 
 /*
- * A target may begin with as many '..' as there are directories above the link, and then only descend. So every component of a
- * chain of links stays inside the tree.
+ * A target may begin with as many '..' as there are directories above the link, and then only
+ * descend. So every component of a chain of links stays inside the tree.
  */
 static bool target_inside(const char *target, size_t depth)
 {
@@ -92,7 +97,8 @@ static bool target_inside(const char *target, size_t depth)
 
 static bool limit_exceeded(const struct unpacking *u, struct err *e)
 {
-	return err_set(e, ERR_TOO_LARGE, "it has more than %lld bytes when unpacked (see artifact-limit in jobschedd.conf(5))",
+	return err_set(e, ERR_TOO_LARGE,
+		"it has more than %lld bytes when unpacked (see artifact-limit in jobschedd.conf(5))",
 		(long long)u->p->limit);
 }
 
@@ -148,8 +154,8 @@ static bool content_write(struct unpacking *u, int fd, struct err *e)
 }
 
 /*
- * A hard link or a directory may have a body, which libarchive would decompress when it searches the next entry. The body counts
- * against the limit although it is not written.
+ * A hard link or a directory may have a body, which libarchive would decompress when it searches
+ * the next entry. The body counts against the limit although it is not written.
  */
 static bool skip_content(struct unpacking *u, struct archive_entry *entry, struct err *e)
 {
@@ -173,7 +179,8 @@ static bool skip_content(struct unpacking *u, struct archive_entry *entry, struc
 	}
 }
 
-static bool file_write(struct unpacking *u, struct archive_entry *entry, int dir, const char *name, struct err *e)
+static bool file_write(
+	struct unpacking *u, struct archive_entry *entry, int dir, const char *name, struct err *e)
 {
 	mode_t mode = archive_entry_perm(entry) & 0111 ? 0555 : 0444;
 	la_int64_t size = archive_entry_size_is_set(entry) ? archive_entry_size(entry) : 0;
@@ -187,12 +194,14 @@ static bool file_write(struct unpacking *u, struct archive_entry *entry, int dir
 		return err_errno(e, errno, "could not unpack '%.100s'", name);
 	if (!content_write(u, fd, e))
 		return false;
-	if (fchmod(fd, mode) < 0) /* set-user-ID bits and write permission of the archive are ignored */
+	/* set-user-ID bits and write permission of the archive are ignored */
+	if (fchmod(fd, mode) < 0)
 		return err_errno(e, errno, "could not unpack '%.100s'", name);
 	return true;
 }
 
-static bool hard_link_write(struct unpacking *u, const char *to, int dir, const char *name, struct err *e)
+static bool hard_link_write(
+	struct unpacking *u, const char *to, int dir, const char *name, struct err *e)
 {
 	AUTO_DONE(strv) path = {};
 	AUTO_FD from = -1;
@@ -210,7 +219,8 @@ static bool hard_link_write(struct unpacking *u, const char *to, int dir, const 
 	return true;
 }
 
-static bool entry_write(struct unpacking *u, struct archive_entry *entry, int dir, const struct strv *path, struct err *e)
+static bool entry_write(struct unpacking *u, struct archive_entry *entry, int dir,
+	const struct strv *path, struct err *e)
 {
 	const char *name = path->v[path->n - 1], *link = archive_entry_hardlink(entry), *target;
 
@@ -228,13 +238,15 @@ static bool entry_write(struct unpacking *u, struct archive_entry *entry, int di
 	case AE_IFLNK:
 		target = archive_entry_symlink(entry);
 		if (!target || !target_inside(target, path->n - 1))
-			return err_set(e, ERR_INVALID, "the link '%.100s' in it leads out of the archive", name);
+			return err_set(e, ERR_INVALID,
+				"the link '%.100s' in it leads out of the archive", name);
 		unlinkat(dir, name, 0);
 		if (symlinkat(target, dir, name) < 0)
 			return err_errno(e, errno, "could not unpack the link '%.100s'", name);
 		return true;
 	default:
-		return err_set(e, ERR_INVALID, "'%.100s' in it is not a file, directory or link", name);
+		return err_set(
+			e, ERR_INVALID, "'%.100s' in it is not a file, directory or link", name);
 	}
 }
 
@@ -295,7 +307,8 @@ static bool unpack_tar(struct unpacking *u, struct archive_entry *entry, struct 
 
 static bool copy_plain(struct unpacking *u, struct err *e)
 {
-	AUTO_FD fd = openat(u->p->tree, u->p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	AUTO_FD fd = openat(
+		u->p->tree, u->p->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	AUTO_TEXT block = xcalloc(1, BLOCK);
 	ssize_t n;
 
@@ -364,7 +377,8 @@ bool unpack_tree(const struct unpack_source *p, int64_t *ret_bytes, struct err *
 
 char *unpack_file_name(const char *url)
 {
-	static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
+	static const char safe[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
 	size_t len = strcspn(url, "?#"), from = len;
 	char *name;
 

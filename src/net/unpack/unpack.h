@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unpacks a tar archive, compressed or not, into a read-only tree. Another file is copied into the tree. */
+/* Unpacks a tar archive into a read-only tree, or copies another file there. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,10 +18,13 @@ struct unpack_source {
 	struct quota *quota;
 };
 /*
- * The tree has only directories, files, and links to targets inside of it. Its files are readable by all users, executable if they
- * are in the archive, and not writable. *ret_bytes is the estimated disk space of the tree.
+ * The tree has only directories, files, and links to targets inside of it. Its files are readable
+ * by all users, executable if they are in the archive, and not writable. *ret_bytes is the
+ * estimated disk space of the tree.
  */
 bool unpack_tree(const struct unpack_source *p, int64_t *ret_bytes, struct err *e);
 
-char *unpack_file_name(const char *url);     /* last component of its path, without characters that are special to a shell; caller frees */
-int unpack_remove(int dir, const char *name); /* the whole tree; 0, or -errno of the first file that could not be removed */
+/* last component of its path, without characters that are special to a shell; caller frees */
+char *unpack_file_name(const char *url);
+/* the whole tree; 0, or -errno of the first file that could not be removed */
+int unpack_remove(int dir, const char *name);
