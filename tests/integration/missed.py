@@ -75,8 +75,9 @@ def a_thousand_missed_slots_with_each_value_of_catchup():
             assert all(r[4]["reason"] == "missed" for r in missed), missed
             # one row for all missed slots; slots planned before the stop have one row each
             assert len(missed) <= 1 + 4 and sum(r[2] > 1 for r in missed) <= 1, missed
-            # the latest slot may be only slightly late and then is not a missed one
-            assert words[word] - 2 <= len(ran) <= words[word], (word, len(ran))
+            # The newest slots are counted when they are planned, so some of them may be later than the start.
+            later = 0 if words[word] == MISSED else int(planned / 2)
+            assert words[word] - 2 - later <= len(ran) <= words[word], (word, len(ran))
             assert not missed or not ran or missed[-1][1] < ran[0][0], (missed, ran[:1])
             late = [r for r in rows if started + 1 < r[0] and r[3] == "succeeded"]
             late = sorted(instant(r[4]["started_at"]) - r[0] for r in late)
