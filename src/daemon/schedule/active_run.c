@@ -24,145 +24,145 @@ bool active_run_outlives_lease(const struct job_spec *spec)
 
 struct active_run *active_run_new(struct run *run, enum active_run_stage stage)
 {
-	struct active_run *f = xcalloc(1, sizeof(*f));
+	struct active_run *a = xcalloc(1, sizeof(*a));
 
-	f->run = run;
-	f->tree = -1;
-	f->stage = stage;
-	default_retry_policy(&f->retry);
+	a->run = run;
+	a->tree = -1;
+	a->stage = stage;
+	default_retry_policy(&a->retry);
 	if (run->state == RUN_CLAIMED)
 		run->attempt++; /* the store increments the attempt when the start is recorded */
-	f->start_recorded = run->state == RUN_RUNNING;
-	f->end = (struct attempt){.run = run->id, .number = run->attempt, .fence = run->fence,
+	a->start_recorded = run->state == RUN_RUNNING;
+	a->end = (struct attempt){.run = run->id, .number = run->attempt, .fence = run->fence,
 		.exit_code = -1, .started_at = run->started_at};
-	return f;
+	return a;
 }
 
-void active_run_free(struct active_run *f)
+void active_run_free(struct active_run *a)
 {
-	if (!f)
+	if (!a)
 		return;
-	free(f->end.node);
-	free(f->end.spawner);
-	free(f->end.error);
-	run_free(f->run);
-	free(f->spec);
-	free(f->artifact);
-	free(f->artifact_sum);
-	auto_fd_close(&f->tree);
-	free(f);
+	free(a->end.node);
+	free(a->end.spawner);
+	free(a->end.error);
+	run_free(a->run);
+	free(a->spec);
+	free(a->artifact);
+	free(a->artifact_sum);
+	auto_fd_close(&a->tree);
+	free(a);
 }
 
 void active_runs_done(struct active_runs *all)
 {
-	struct active_run *f;
+	struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&all->by_run, &i));)
-		active_run_free(f);
+	for (size_t i = 0; (a = map_next(&all->by_run, &i));)
+		active_run_free(a);
 	map_done(&all->by_run);
 	*all = (struct active_runs){};
 }
 
 /* Adds a run to the counts of its stage, or subtracts it. */
-static void update_counts(struct active_runs *all, const struct active_run *f, bool in)
+static void update_counts(struct active_runs *all, const struct active_run *a, bool in)
 {
-	size_t active = f->stage != ACTIVE_RUN_ENDED && f->stage != ACTIVE_RUN_HELD,
-	       starting = f->stage == ACTIVE_RUN_STARTING;
+	size_t active = a->stage != ACTIVE_RUN_ENDED && a->stage != ACTIVE_RUN_HELD,
+	       starting = a->stage == ACTIVE_RUN_STARTING;
 
 	all->active = in ? all->active + active : all->active - active;
 	all->starting = in ? all->starting + starting : all->starting - starting;
 }
 
-void active_runs_set_stage(struct active_runs *all, struct active_run *f,
+void active_runs_set_stage(struct active_runs *all, struct active_run *a,
 	enum active_run_stage stage)
 {
-	update_counts(all, f, false);
-	f->stage = stage;
-	update_counts(all, f, true);
+	update_counts(all, a, false);
+	a->stage = stage;
+	update_counts(all, a, true);
 }
 
 struct active_run *active_runs_get(const struct active_runs *all, int64_t run, int64_t fence)
 {
-	struct active_run *f = map_get(&all->by_run, run);
+	struct active_run *a = map_get(&all->by_run, run);
 
-	return f && f->run->fence == fence ? f : NULL;
+	return a && a->run->fence == fence ? a : NULL;
 }
 
-void active_runs_add(struct active_runs *all, struct active_run *f)
+void active_runs_add(struct active_runs *all, struct active_run *a)
 {
-	struct active_run *old = map_get(&all->by_run, f->run->id);
+	struct active_run *old = map_get(&all->by_run, a->run->id);
 
 	if (old)
 		active_runs_remove(all, old);
-	update_counts(all, f, true);
-	map_put(&all->by_run, f->run->id, f);
+	update_counts(all, a, true);
+	map_put(&all->by_run, a->run->id, a);
 }
 
-void active_runs_remove(struct active_runs *all, struct active_run *f)
+void active_runs_remove(struct active_runs *all, struct active_run *a)
 {
-	if (f->stage == ACTIVE_RUN_HELD)
-		active_runs_release(all, f);
-	update_counts(all, f, false);
-	map_take(&all->by_run, f->run->id);
+	if (a->stage == ACTIVE_RUN_HELD)
+		active_runs_release(all, a);
+	update_counts(all, a, false);
+	map_take(&all->by_run, a->run->id);
 	if (all->on_remove)
-		all->on_remove(f, all->arg);
-	active_run_free(f);
+		all->on_remove(a, all->arg);
+	active_run_free(a);
 }
 
-void active_runs_hold(struct active_runs *all, struct active_run *f)
+void active_runs_hold(struct active_runs *all, struct active_run *a)
 {
-	active_runs_set_stage(all, f, ACTIVE_RUN_HELD);
-	f->next_held = NULL;
+	active_runs_set_stage(all, a, ACTIVE_RUN_HELD);
+	a->next_held = NULL;
 	if (all->last_held)
-		all->last_held->next_held = f;
+		all->last_held->next_held = a;
 	else
-		all->first_held = f;
-	all->last_held = f;
+		all->first_held = a;
+	all->last_held = a;
 	all->held++;
 }
 
-struct active_run *active_runs_release(struct active_runs *all, struct active_run *f)
+struct active_run *active_runs_release(struct active_runs *all, struct active_run *a)
 {
 	struct active_run *before = NULL;
 
-	if (!f)
-		f = all->first_held;
-	if (!f)
+	if (!a)
+		a = all->first_held;
+	if (!a)
 		return NULL;
-	for (struct active_run *h = all->first_held; h != f; h = h->next_held)
+	for (struct active_run *h = all->first_held; h != a; h = h->next_held)
 		before = h;
 	if (before)
-		before->next_held = f->next_held;
+		before->next_held = a->next_held;
 	else
-		all->first_held = f->next_held;
-	if (all->last_held == f)
+		all->first_held = a->next_held;
+	if (all->last_held == a)
 		all->last_held = before;
 	all->held--;
-	active_runs_set_stage(all, f, ACTIVE_RUN_STARTING);
-	return f;
+	active_runs_set_stage(all, a, ACTIVE_RUN_STARTING);
+	return a;
 }
 
-void active_runs_end(struct active_runs *all, struct active_run *f)
+void active_runs_end(struct active_runs *all, struct active_run *a)
 {
-	if (f->stage == ACTIVE_RUN_HELD)
-		active_runs_release(all, f);
-	active_runs_set_stage(all, f, ACTIVE_RUN_ENDED);
+	if (a->stage == ACTIVE_RUN_HELD)
+		active_runs_release(all, a);
+	active_runs_set_stage(all, a, ACTIVE_RUN_ENDED);
 }
 
 usec_t active_runs_overlong(struct active_runs *all, usec_t now,
-	void (*on_overlong)(struct active_run *f, void *arg), void *arg)
+	void (*on_overlong)(struct active_run *a, void *arg), void *arg)
 {
 	usec_t next = USEC_NEVER;
-	struct active_run *f;
+	struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&all->by_run, &i));) {
-		if (f->stage != ACTIVE_RUN_RUNNING || !f->long_at)
+	for (size_t i = 0; (a = map_next(&all->by_run, &i));) {
+		if (a->stage != ACTIVE_RUN_RUNNING || !a->long_at)
 			continue;
-		if (f->long_at <= now) {
-			f->long_at = 0;
-			on_overlong(f, arg);
-		} else if (f->long_at < next) {
-			next = f->long_at;
+		if (a->long_at <= now) {
+			a->long_at = 0;
+			on_overlong(a, arg);
+		} else if (a->long_at < next) {
+			next = a->long_at;
 		}
 	}
 	return next;

@@ -46,7 +46,7 @@ struct active_run {
 
 bool active_run_outlives_lease(const struct job_spec *spec); /* the job may overlap */
 struct active_run *active_run_new(struct run *run /* moved */, enum active_run_stage stage);
-void active_run_free(struct active_run *f);
+void active_run_free(struct active_run *a);
 
 /* All active runs of this node. */
 struct active_runs {
@@ -55,24 +55,24 @@ struct active_runs {
 	size_t starting;         /* of these, the ones in stage ACTIVE_RUN_STARTING */
 	struct active_run *first_held, *last_held;
 	size_t held;
-	void (*on_remove)(struct active_run *f, void *arg); /* before it is freed; NULL: nothing */
+	void (*on_remove)(struct active_run *a, void *arg); /* before it is freed; NULL: nothing */
 	void *arg;
 };
 void active_runs_done(struct active_runs *all);
 /* Returns NULL if the run is not in the table. */
 struct active_run *active_runs_get(const struct active_runs *all, int64_t run, int64_t fence);
-void active_runs_add(struct active_runs *all, struct active_run *f /* moved */);
-void active_runs_remove(struct active_runs *all, struct active_run *f); /* frees it */
+void active_runs_add(struct active_runs *all, struct active_run *a /* moved */);
+void active_runs_remove(struct active_runs *all, struct active_run *a); /* frees it */
 /* Not for changes from or to ACTIVE_RUN_HELD. */
-void active_runs_set_stage(struct active_runs *all, struct active_run *f,
+void active_runs_set_stage(struct active_runs *all, struct active_run *a,
 	enum active_run_stage stage);
-void active_runs_hold(struct active_runs *all, struct active_run *f);
+void active_runs_hold(struct active_runs *all, struct active_run *a);
 /* Moves a held run (NULL: the first one) to ACTIVE_RUN_STARTING. */
-struct active_run *active_runs_release(struct active_runs *all, struct active_run *f);
-void active_runs_end(struct active_runs *all, struct active_run *f);    /* to ACTIVE_RUN_ENDED */
+struct active_run *active_runs_release(struct active_runs *all, struct active_run *a);
+void active_runs_end(struct active_runs *all, struct active_run *a);    /* to ACTIVE_RUN_ENDED */
 /*
  * Calls on_overlong() once for each run that has become unusually long. Returns when the next one
  * will; USEC_NEVER: none.
  */
 usec_t active_runs_overlong(struct active_runs *all, usec_t now,
-	void (*on_overlong)(struct active_run *f, void *arg), void *arg);
+	void (*on_overlong)(struct active_run *a, void *arg), void *arg);

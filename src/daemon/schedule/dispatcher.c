@@ -61,24 +61,24 @@ static void retry_refused(struct dispatcher *d)
 }
 
 /* Without a delay the run keeps its due time, and so its place in the start order. */
-void dispatcher_give_back(struct dispatcher *d, struct active_run *f, usec_t delay)
+void dispatcher_give_back(struct dispatcher *d, struct active_run *a, usec_t delay)
 {
 	struct op *op = op_new(OP_GIVE_BACK, on_given_back, d);
 	usec_t now = clock_now(d->o.clock);
 
-	op_fill(run_give_back_op(op), .node = d->o.node_id, .run = f->run->id,
-		.fence = f->run->fence,
-		.due_at = delay || !f->run->due_at ? now + delay : f->run->due_at, .now = now);
-	active_runs_remove(&d->active_runs, f);
+	op_fill(run_give_back_op(op), .node = d->o.node_id, .run = a->run->id,
+		.fence = a->run->fence,
+		.due_at = delay || !a->run->due_at ? now + delay : a->run->due_at, .now = now);
+	active_runs_remove(&d->active_runs, a);
 	store_thread_submit(d->o.store, op);
 }
 
-static void end_cancelled(struct dispatcher *d, struct active_run *f)
+static void end_cancelled(struct dispatcher *d, struct active_run *a)
 {
-	f->run->cancel_asked = true;
-	f->end.outcome = ATTEMPT_CANCELLED;
-	f->end.ended_at = clock_now(d->o.clock);
-	dispatcher_end_run(d, f);
+	a->run->cancel_asked = true;
+	a->end.outcome = ATTEMPT_CANCELLED;
+	a->end.ended_at = clock_now(d->o.clock);
+	dispatcher_end_run(d, a);
 }
 
 /*
@@ -122,34 +122,34 @@ static int on_hold_timer(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-static void hold_run(struct dispatcher *d, struct active_run *f)
+static void hold_run(struct dispatcher *d, struct active_run *a)
 {
-	active_runs_hold(&d->active_runs, f);
+	active_runs_hold(&d->active_runs, a);
 	sd_event_source_set_time_relative(d->hold_timer, (uint64_t)HOLD_TIME);
 	sd_event_source_set_enabled(d->hold_timer, SD_EVENT_ONESHOT);
 }
 
 static void receive_claimed(struct dispatcher *d, struct claimed *c)
 {
-	struct active_run *f = active_run_new(STEAL(c->run), ACTIVE_RUN_STARTING);
-	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, f->run->id);
+	struct active_run *a = active_run_new(STEAL(c->run), ACTIVE_RUN_STARTING);
+	int64_t early = (int64_t)(intptr_t)map_take(&d->early_cancels, a->run->id);
 
-	f->spec = STEAL(c->spec);
-	f->typical = c->typical;
-	active_runs_add(&d->active_runs, f);
+	a->spec = STEAL(c->spec);
+	a->typical = c->typical;
+	active_runs_add(&d->active_runs, a);
 	/*
 	 * the lease may have expired since the claim, for example while the machine was suspended
 	 */
 	if (!spawner_accepts_starts(d) || d->stopped || !d->o.trusted(d->o.arg)) {
-		dispatcher_give_back(d, f, 0);
+		dispatcher_give_back(d, a, 0);
 		return;
 	}
-	if (early == f->run->fence)
-		end_cancelled(d, f);
+	if (early == a->run->fence)
+		end_cancelled(d, a);
 	else if (d->active_runs.active > d->max_running || d->active_runs.starting > STARTING_MAX)
-		hold_run(d, f);
+		hold_run(d, a);
 	else
-		dispatcher_start_run(d, f);
+		dispatcher_start_run(d, a);
 }
 
 static void on_claimed(struct op *op, void *arg)
@@ -299,40 +299,40 @@ static int on_dispatcher_retry(sd_event_source *source, uint64_t usec, void *arg
 
 /* ---- the end of a run, as reported by the spawner ---- */
 
-static void copy_report(struct active_run *f, const struct spawn_report *r)
+static void copy_report(struct active_run *a, const struct spawn_report *r)
 {
-	struct attempt *a = &f->end;
+	struct attempt *end = &a->end;
 
-	a->outcome = r->outcome;
-	a->pid = r->pid;
-	a->started_at = r->started_at;
-	a->ended_at = r->ended_at;
-	a->exit_code = r->exit_code;
-	a->term_signal = r->term_signal;
-	a->cpu_user = r->cpu_user;
-	a->cpu_system = r->cpu_system;
-	a->max_rss = r->max_rss;
-	a->io_read = r->io_read;
-	a->io_written = r->io_written;
-	a->output_bytes = r->output_bytes;
-	a->output_dropped = r->output_dropped;
-	a->error = xstrdup(r->error);
-	/* the spawner ends runs without a request only when it stops */
-	f->stopped = r->outcome == ATTEMPT_LOST;
+	end->outcome = r->outcome;
+	end->pid = r->pid;
+	end->started_at = r->started_at;
+	end->ended_at = r->ended_at;
+	end->exit_code = r->exit_code;
+	end->term_signal = r->term_signal;
+	end->cpu_user = r->cpu_user;
+	end->cpu_system = r->cpu_system;
+	end->max_rss = r->max_rss;
+	end->io_read = r->io_read;
+	end->io_written = r->io_written;
+	end->output_bytes = r->output_bytes;
+	end->output_dropped = r->output_dropped;
+	end->error = xstrdup(r->error);
+	/* the spawner ends runs without end request only when it stops */
+	a->stopped = r->outcome == ATTEMPT_LOST;
 }
 
 void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 {
-	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
+	struct active_run *a = active_runs_get(&d->active_runs, r->run, r->fence);
 
-	if (f && f->stage != ACTIVE_RUN_ENDED) {
+	if (a && a->stage != ACTIVE_RUN_ENDED) {
 		d->start_failures = 0;
-		copy_report(f, r);
-		dispatcher_end_run(d, f);
+		copy_report(a, r);
+		dispatcher_end_run(d, a);
 		rate_meter_count(&d->ends, clock_boot(d->o.clock));
 		d->ended++;
 		start_held(d);
-	} else if (!f) {
+	} else if (!a) {
 		/*
 		 * The end may be recorded already, or the run may belong to another node now, even
 		 * if a later attempt is active here. The store decides by run and fence.
@@ -340,9 +340,9 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 		struct run *run = xcalloc(1, sizeof(*run));
 
 		*run = (struct run){.id = r->run, .fence = r->fence, .attempt = r->attempt};
-		f = active_run_new(run, ACTIVE_RUN_ENDED);
-		copy_report(f, r);
-		dispatcher_end_unknown_run(d, f);
+		a = active_run_new(run, ACTIVE_RUN_ENDED);
+		copy_report(a, r);
+		dispatcher_end_unknown_run(d, a);
 	}
 }
 
@@ -431,24 +431,24 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
 {
 	int64_t *v = xcalloc(d->active_runs.by_run.used + 1, sizeof(*v));
-	struct active_run *f;
+	struct active_run *a;
 
 	*ret_n = 0;
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
-		if (f->stage != ACTIVE_RUN_HELD && f->stage != ACTIVE_RUN_FETCHING)
-			v[(*ret_n)++] = f->run->id;
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));)
+		if (a->stage != ACTIVE_RUN_HELD && a->stage != ACTIVE_RUN_FETCHING)
+			v[(*ret_n)++] = a->run->id;
 	return v;
 }
 
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
-	struct active_run *f = active_runs_get(&d->active_runs, run, fence);
+	struct active_run *a = active_runs_get(&d->active_runs, run, fence);
 
-	if (f && (f->stage == ACTIVE_RUN_HELD || f->stage == ACTIVE_RUN_FETCHING)) {
-		end_cancelled(d, f);
-	} else if (f) {
-		f->run->cancel_asked = true;
-		if (f->stage != ACTIVE_RUN_ENDED)
+	if (a && (a->stage == ACTIVE_RUN_HELD || a->stage == ACTIVE_RUN_FETCHING)) {
+		end_cancelled(d, a);
+	} else if (a) {
+		a->run->cancel_asked = true;
+		if (a->stage != ACTIVE_RUN_ENDED)
 			spawner_link_cancel(d->o.spawner, run, fence);
 	} else if (d->claiming && fence) {
 		/* the claim of this run is in the same batch and is delivered after this call */

@@ -13,42 +13,42 @@
 /* Before an artifact that is not available now is requested again. */
 #define BUSY_DELAY (5 * USEC_SEC)
 
-void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec)
+void dispatcher_artifact_note(struct active_run *a, const struct job_spec *spec)
 {
-	if (!spec->artifact || !spec->sha256 || f->artifact)
+	if (!spec->artifact || !spec->sha256 || a->artifact)
 		return;
-	f->artifact = xstrdup(spec->artifact);
-	f->artifact_sum = xstrdup(spec->sha256);
+	a->artifact = xstrdup(spec->artifact);
+	a->artifact_sum = xstrdup(spec->sha256);
 }
 
-static struct artifact_user artifact_user_of(const struct active_run *f)
+static struct artifact_user artifact_user_of(const struct active_run *a)
 {
-	return (struct artifact_user){.run = f->run->id,
-		.fence = f->run->fence,
-		.uid = owner_uid(f->run->uid),
-		.url = f->artifact,
-		.sha256 = f->artifact_sum};
+	return (struct artifact_user){.run = a->run->id,
+		.fence = a->run->fence,
+		.uid = owner_uid(a->run->uid),
+		.url = a->artifact,
+		.sha256 = a->artifact_sum};
 }
 
-bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f,
+bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *a,
 	const struct job_spec *spec, struct err *e)
 {
 	struct artifact_user u;
 
-	dispatcher_artifact_note(f, spec);
-	u = artifact_user_of(f);
+	dispatcher_artifact_note(a, spec);
+	u = artifact_user_of(a);
 	if (!artifact_requests_get(d->o.artifacts, &u, e))
 		return false;
-	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_FETCHING);
+	active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_FETCHING);
 	return true;
 }
 
-static void on_active_run_removed(struct active_run *f, void *arg)
+static void on_active_run_removed(struct active_run *a, void *arg)
 {
 	const struct dispatcher *d = arg;
 
-	if (f->artifact && d->o.artifacts)
-		artifact_requests_release(d->o.artifacts, f->run->id, f->run->fence);
+	if (a->artifact && d->o.artifacts)
+		artifact_requests_release(d->o.artifacts, a->run->id, a->run->fence);
 }
 
 void dispatcher_artifacts_watch(struct dispatcher *d)
@@ -59,11 +59,11 @@ void dispatcher_artifacts_watch(struct dispatcher *d)
 
 void dispatcher_artifacts_hold(struct dispatcher *d)
 {
-	const struct active_run *f;
+	const struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
-		if (f->artifact && f->stage != ACTIVE_RUN_FETCHING && f->stage != ACTIVE_RUN_HELD) {
-			struct artifact_user u = artifact_user_of(f);
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));)
+		if (a->artifact && a->stage != ACTIVE_RUN_FETCHING && a->stage != ACTIVE_RUN_HELD) {
+			struct artifact_user u = artifact_user_of(a);
 
 			artifact_requests_hold(d->o.artifacts, &u);
 		}
@@ -71,61 +71,61 @@ void dispatcher_artifacts_hold(struct dispatcher *d)
 
 void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, int socket)
 {
-	const struct active_run *f = active_runs_get(&d->active_runs, run, fence);
+	const struct active_run *a = active_runs_get(&d->active_runs, run, fence);
 	/* if it is closed unused, jobsched-net reports that the file could not be opened */
 	AUTO_FD to = socket;
 	struct err e = {};
 
-	if (!f || f->stage != ACTIVE_RUN_FETCHING || !spawner_link_id(d->o.spawner))
+	if (!a || a->stage != ACTIVE_RUN_FETCHING || !spawner_link_id(d->o.spawner))
 		return;
 	if (!spawner_link_open_file(d->o.spawner,
 		    &(struct spawn_file){.run = run,
 			    .fence = fence,
-			    .uid = owner_uid(f->run->uid),
-			    .owner = f->run->owner,
-			    .path = f->artifact + sizeof("file:") - 1,
+			    .uid = owner_uid(a->run->uid),
+			    .owner = a->run->owner,
+			    .path = a->artifact + sizeof("file:") - 1,
 			    .socket = to},
 		    &e))
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = run},
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = run},
 			"%s", e.msg);
 }
 
-static void give_back_busy(struct dispatcher *d, struct active_run *f, const struct err *why)
+static void give_back_busy(struct dispatcher *d, struct active_run *a, const struct err *why)
 {
 	log_line(log_repeat(&d->artifact_busy, clock_boot(d->o.clock)),
-		&(struct log_about){.job = f->run->job, .run = f->run->id},
-		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", f->run->id,
+		&(struct log_about){.job = a->run->job, .run = a->run->id},
+		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", a->run->id,
 		(int)(BUSY_DELAY / USEC_SEC), why->msg);
-	dispatcher_give_back(d, f, BUSY_DELAY);
+	dispatcher_give_back(d, a, BUSY_DELAY);
 }
 
 void dispatcher_artifact_done(struct dispatcher *d, int64_t run, int64_t fence, int tree,
 	const struct err *why)
 {
-	struct active_run *f = active_runs_get(&d->active_runs, run, fence);
+	struct active_run *a = active_runs_get(&d->active_runs, run, fence);
 	AUTO_FD fd = tree;
 
-	if (!f || f->stage != ACTIVE_RUN_FETCHING)
+	if (!a || a->stage != ACTIVE_RUN_FETCHING)
 		return;
-	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_STARTING);
+	active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_STARTING);
 	if (why && why->kind == ERR_BUSY) {
-		give_back_busy(d, f, why);
+		give_back_busy(d, a, why);
 	} else if (why) {
-		dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, why->msg);
+		dispatcher_end_unstarted(d, a, ATTEMPT_NOT_STARTED, why->msg);
 	} else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg)) {
-		f->tree = STEAL_FD(fd);
-		dispatcher_start_run(d, f);
+		a->tree = STEAL_FD(fd);
+		dispatcher_start_run(d, a);
 	} else {
 		/* the download may have taken longer than the lease */
-		dispatcher_give_back(d, f, 0);
+		dispatcher_give_back(d, a, 0);
 	}
 }
 
 void dispatcher_artifacts_stop(struct dispatcher *d)
 {
-	struct active_run *f;
+	struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
-		if (f->stage == ACTIVE_RUN_FETCHING)
-			dispatcher_give_back(d, f, 0);
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));)
+		if (a->stage == ACTIVE_RUN_FETCHING)
+			dispatcher_give_back(d, a, 0);
 }

@@ -36,25 +36,25 @@ bool dispatcher_may_retry(enum err_kind kind)
 }
 
 /* Logs the first failure, and then one line a minute for all of them. */
-static void note_late(struct dispatcher *d, struct active_run *f, const struct op *op)
+static void note_late(struct dispatcher *d, struct active_run *a, const struct op *op)
 {
 	log_line(log_repeat(&d->not_recorded, clock_boot(d->o.clock)), NULL,
 		"could not record the end of run %" PRId64
 		", trying again every second, also for runs that end meanwhile: %s",
 		run_ended_op(op)->attempt.run, op->err.msg);
-	d->late_ends += f && !f->late;
-	if (f)
-		f->late = true;
+	d->late_ends += a && !a->late;
+	if (a)
+		a->late = true;
 }
 
-static void note_recorded(struct dispatcher *d, const struct active_run *f)
+static void note_recorded(struct dispatcher *d, const struct active_run *a)
 {
 	const struct active_run *other;
 
-	if (!f || !f->late)
+	if (!a || !a->late)
 		return;
 	for (size_t i = 0; (other = map_next(&d->active_runs.by_run, &i));)
-		if (other->late && other != f)
+		if (other->late && other != a)
 			return;
 	log_info("the store has recorded the delayed end%s of %zu run%s",
 		d->late_ends == 1 ? "" : "s", d->late_ends, d->late_ends == 1 ? "" : "s");
@@ -65,16 +65,16 @@ static void note_recorded(struct dispatcher *d, const struct active_run *f)
 static void on_end_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	const struct attempt *a = &run_ended_op(op)->attempt;
-	struct active_run *f = active_runs_get(&d->active_runs, a->run, a->fence);
+	const struct attempt *end = &run_ended_op(op)->attempt;
+	struct active_run *a = active_runs_get(&d->active_runs, end->run, end->fence);
 
 	if (!op->ok && dispatcher_may_retry(op->err.kind)) {
-		note_late(d, f, op);
-		if (!f) {
+		note_late(d, a, op);
+		if (!a) {
 			dispatcher_submit_later(d, op);
 			return;
 		}
-		f->recording = false;
+		a->recording = false;
 		dispatcher_retry_in(d, DISPATCHER_RETRY_DELAY);
 		op_free(op);
 		return;
@@ -83,19 +83,19 @@ static void on_end_recorded(struct op *op, void *arg)
 		op_free(op);
 		return;
 	}
-	note_recorded(d, f);
+	note_recorded(d, a);
 	failpoint_pass(FP_RESULT_ACK);
-	spawner_link_ack(d->o.spawner, a->run, a->fence);
+	spawner_link_ack(d->o.spawner, end->run, end->fence);
 	if (!op->ok)
-		log_warning("dropped the end of run %" PRId64 ": %s", a->run, op->err.msg);
+		log_warning("dropped the end of run %" PRId64 ": %s", end->run, op->err.msg);
 	else if (run_ended_op(op)->stale)
 		log_warning("run %" PRId64 " was taken over meanwhile; its end is kept as stale",
-			a->run);
+			end->run);
 	else
-		run_watch_notify(d->o.run_watch_set, run_ended_op(op)->job, a->run,
+		run_watch_notify(d->o.run_watch_set, run_ended_op(op)->job, end->run,
 			run_ended_op(op)->became);
-	if (f)
-		active_runs_remove(&d->active_runs, f);
+	if (a)
+		active_runs_remove(&d->active_runs, a);
 	op_free(op);
 }
 
@@ -109,43 +109,43 @@ static void copy_end(struct attempt *to, const struct attempt *from)
 	to->error = xstrdup(from->error);
 }
 
-static struct judge_verdict decide_run_end(const struct dispatcher *d, const struct active_run *f)
+static struct judge_verdict decide_run_end(const struct dispatcher *d, const struct active_run *a)
 {
 	struct judge_case c = {
-		.outcome = f->end.outcome,
-		.denial = f->refused ? start_failure_name(f->refused) : NULL,
-		.stopped = f->stopped,
-		.exit_code = f->end.exit_code,
-		.term_signal = f->end.term_signal,
-		.cancel_asked = f->run->cancel_asked,
-		.failures = f->run->failures,
-		.lost = f->run->lost,
-		.first_start = f->run->first_start ? f->run->first_start : f->end.started_at,
+		.outcome = a->end.outcome,
+		.denial = a->refused ? start_failure_name(a->refused) : NULL,
+		.stopped = a->stopped,
+		.exit_code = a->end.exit_code,
+		.term_signal = a->end.term_signal,
+		.cancel_asked = a->run->cancel_asked,
+		.failures = a->run->failures,
+		.lost = a->run->lost,
+		.first_start = a->run->first_start ? a->run->first_start : a->end.started_at,
 		.now = clock_now(d->o.clock),
 	};
 
 	io_random(&c.random, sizeof(c.random));
-	return judge_attempt(&f->retry, &c);
+	return judge_attempt(&a->retry, &c);
 }
 
 /*
  * The last bytes of the output as base64, which other nodes show from the store; NULL: none, or
  * there are no other nodes.
  */
-static char *read_end_tail(const struct dispatcher *d, const struct active_run *f)
+static char *read_end_tail(const struct dispatcher *d, const struct active_run *a)
 {
 	AUTO_FD dir = -1;
 	AUTO_FD file = -1;
 	AUTO_DONE(buf) text = {};
-	int64_t from = f->end.output_bytes - TAIL_MAX;
+	int64_t from = a->end.output_bytes - TAIL_MAX;
 	struct err e = {};
 	size_t n = 0;
 	char *bytes;
 
-	if (f->end.output_bytes <= f->end.output_dropped || !d->o.others || !d->o.others(d->o.arg))
+	if (a->end.output_bytes <= a->end.output_dropped || !d->o.others || !d->o.others(d->o.arg))
 		return NULL;
 	dir = open(d->o.output_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	file = dir >= 0 ? output_file_open(dir, f->run->id, f->end.number) : -1;
+	file = dir >= 0 ? output_file_open(dir, a->run->id, a->end.number) : -1;
 	bytes = xcalloc(1, TAIL_MAX);
 	for (size_t more = 1; file >= 0 && more > 0 && n < TAIL_MAX; n += more) {
 		int64_t at = from > 0 ? from : 0;
@@ -161,55 +161,55 @@ static char *read_end_tail(const struct dispatcher *d, const struct active_run *
 	return n > 0 ? buf_steal(&text) : NULL;
 }
 
-static void record_end(struct dispatcher *d, const struct active_run *f)
+static void record_end(struct dispatcher *d, const struct active_run *a)
 {
-	struct judge_verdict v = decide_run_end(d, f);
+	struct judge_verdict v = decide_run_end(d, a);
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
 	op_fill(run_ended_op(op), .node = d->o.node_id, .state = v.state, .due_at = v.due_at,
 		.failure = v.failure, .lost = v.lost, .dead = v.dead, .pause = v.pause,
 		.suspend =
-			start_failure_suspends(f->refused) ? start_failure_name(f->refused) : NULL);
+			start_failure_suspends(a->refused) ? start_failure_name(a->refused) : NULL);
 	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
-	copy_end(&run_ended_op(op)->attempt, &f->end);
+	copy_end(&run_ended_op(op)->attempt, &a->end);
 	run_ended_op(op)->attempt.outcome = v.outcome;
-	run_ended_op(op)->tail = read_end_tail(d, f);
+	run_ended_op(op)->tail = read_end_tail(d, a);
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }
 
-static void fill_origin(const struct dispatcher *d, struct active_run *f)
+static void fill_origin(const struct dispatcher *d, struct active_run *a)
 {
 	const char *id = spawner_link_id(d->o.spawner);
 
-	if (!f->end.node)
-		f->end.node = xstrdup(d->o.node_id);
-	if (!f->end.spawner)
-		f->end.spawner = xstrdup(id ? id : "");
+	if (!a->end.node)
+		a->end.node = xstrdup(d->o.node_id);
+	if (!a->end.spawner)
+		a->end.spawner = xstrdup(id ? id : "");
 }
 
-void dispatcher_end_run(struct dispatcher *d, struct active_run *f)
+void dispatcher_end_run(struct dispatcher *d, struct active_run *a)
 {
-	active_runs_end(&d->active_runs, f);
-	f->recording = true;
-	fill_origin(d, f);
-	record_end(d, f);
+	active_runs_end(&d->active_runs, a);
+	a->recording = true;
+	fill_origin(d, a);
+	record_end(d, a);
 }
 
-void dispatcher_end_unknown_run(struct dispatcher *d, struct active_run *f)
+void dispatcher_end_unknown_run(struct dispatcher *d, struct active_run *a)
 {
-	fill_origin(d, f);
-	record_end(d, f);
-	active_run_free(f);
+	fill_origin(d, a);
+	record_end(d, a);
+	active_run_free(a);
 }
 
 void dispatcher_retry_ends(struct dispatcher *d)
 {
-	struct active_run *f;
+	struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));)
-		if (f->stage == ACTIVE_RUN_ENDED && !f->recording) {
-			f->recording = true;
-			record_end(d, f);
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));)
+		if (a->stage == ACTIVE_RUN_ENDED && !a->recording) {
+			a->recording = true;
+			record_end(d, a);
 		}
 }

@@ -50,7 +50,7 @@ struct dispatcher {
 };
 
 /* dispatcher.c */
-void dispatcher_give_back(struct dispatcher *d, struct active_run *f /* freed */, usec_t delay);
+void dispatcher_give_back(struct dispatcher *d, struct active_run *a /* freed */, usec_t delay);
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_submit_later(struct dispatcher *d, struct op *op /* moved */);
 void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r);
@@ -59,11 +59,11 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 void dispatcher_on_report(const struct spawn_report *r, void *arg); /* of the spawner, about runs */
 
 /* dispatcher_starts.c */
-void dispatcher_start_run(struct dispatcher *d, struct active_run *f);
-void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f,
+void dispatcher_start_run(struct dispatcher *d, struct active_run *a);
+void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *a,
 	enum attempt_outcome outcome, const char *why);
 void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r);
-void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid,
+void dispatcher_run_started(struct dispatcher *d, struct active_run *a, int64_t pid,
 	usec_t started_at);
 /* Records the starts of runs that still run. */
 int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg);
@@ -72,18 +72,18 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused an operation */
 /* The operation may succeed later. */
 bool dispatcher_may_retry(enum err_kind kind);
-/* Records f->end, which the caller has filled in. */
-void dispatcher_end_run(struct dispatcher *d, struct active_run *f);
+/* Records a->end, which the caller has filled in. */
+void dispatcher_end_run(struct dispatcher *d, struct active_run *a);
 void dispatcher_end_unknown_run(struct dispatcher *d,
-	struct active_run *f /* moved; not in active_runs */);
+	struct active_run *a /* moved; not in active_runs */);
 /* Submits the ends that the store refused again. */
 void dispatcher_retry_ends(struct dispatcher *d);
 
 /* dispatcher_artifacts.c */
 /* Copies URL and sum of its artifact, if any. */
-void dispatcher_artifact_note(struct active_run *f, const struct job_spec *spec);
+void dispatcher_artifact_note(struct active_run *a, const struct job_spec *spec);
 /* Requests the artifact. dispatcher_start_run() is called again when it is there. */
-bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *f,
+bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *a,
 	const struct job_spec *spec, struct err *e);
 /* Releases the artifact of each run that is removed from active_runs. */
 void dispatcher_artifacts_watch(struct dispatcher *d);

@@ -22,29 +22,29 @@ static void register_node(struct dispatcher *d);
 
 static struct active_run *adopt_run(struct dispatcher *d, struct claimed *c)
 {
-	struct active_run *f = active_run_new(STEAL(c->run), ACTIVE_RUN_ADOPTED);
+	struct active_run *a = active_run_new(STEAL(c->run), ACTIVE_RUN_ADOPTED);
 	AUTO_DONE(job_spec) spec;
 	struct err e = {};
 
-	f->typical = c->typical;
+	a->typical = c->typical;
 	job_spec_init(&spec);
 	if (spec_json_from_text(c->spec, &spec, &e)) {
-		policy_retry_of(&spec, &f->retry);
-		dispatcher_artifact_note(f, &spec);
-		f->outlives_lease = active_run_outlives_lease(&spec);
+		policy_retry_of(&spec, &a->retry);
+		dispatcher_artifact_note(a, &spec);
+		a->outlives_lease = active_run_outlives_lease(&spec);
 	}
-	active_runs_add(&d->active_runs, f);
-	return f;
+	active_runs_add(&d->active_runs, a);
+	return a;
 }
 
-static void record_lost_run(struct dispatcher *d, struct active_run *f, const char *with_what)
+static void record_lost_run(struct dispatcher *d, struct active_run *a, const char *with_what)
 {
-	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = f->run->id},
-		"run %" PRId64 " was lost with its %s", f->run->id, with_what);
-	f->end.outcome = ATTEMPT_LOST;
-	f->end.ended_at = clock_now(d->o.clock);
-	f->end.error = xprintf("the %s that held it is gone", with_what);
-	dispatcher_end_run(d, f);
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = a->run->id},
+		"run %" PRId64 " was lost with its %s", a->run->id, with_what);
+	a->end.outcome = ATTEMPT_LOST;
+	a->end.ended_at = clock_now(d->o.clock);
+	a->end.error = xprintf("the %s that held it is gone", with_what);
+	dispatcher_end_run(d, a);
 }
 
 void dispatcher_record_lost(struct dispatcher *d, struct claimed *c)
@@ -58,16 +58,16 @@ void dispatcher_record_lost(struct dispatcher *d, struct claimed *c)
  */
 static void disown_runs(struct dispatcher *d)
 {
-	struct active_run *f;
+	struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
-		if (f->stage == ACTIVE_RUN_ENDED)
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
+		if (a->stage == ACTIVE_RUN_ENDED)
 			continue;
-		if (f->stage == ACTIVE_RUN_STARTING && spawner_link_id(d->o.spawner))
-			spawner_link_cancel(d->o.spawner, f->run->id, f->run->fence); /* must not start under the next lease */
-		else if (f->outlives_lease)
-			map_put(&d->disowned, f->run->id, (void *)(intptr_t)f->run->fence);
-		active_runs_remove(&d->active_runs, f);
+		if (a->stage == ACTIVE_RUN_STARTING && spawner_link_id(d->o.spawner))
+			spawner_link_cancel(d->o.spawner, a->run->id, a->run->fence); /* must not start under the next lease */
+		else if (a->outlives_lease)
+			map_put(&d->disowned, a->run->id, (void *)(intptr_t)a->run->fence);
+		active_runs_remove(&d->active_runs, a);
 		i = 0;
 	}
 }
@@ -91,15 +91,15 @@ static void adopt_own_runs(struct dispatcher *d)
 {
 	const char *id = spawner_link_id(d->o.spawner);
 	bool same = text_equal(d->last_spawner, id);
-	struct active_run *f;
+	struct active_run *a;
 
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
-		if (f->stage == ACTIVE_RUN_ENDED || f->stage == ACTIVE_RUN_HELD)
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
+		if (a->stage == ACTIVE_RUN_ENDED || a->stage == ACTIVE_RUN_HELD)
 			continue;
-		active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_ADOPTED);
-		if (!same && !f->orphan) {
-			f->orphan = true;
-			f->end.spawner = xstrdup(d->last_spawner);
+		active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_ADOPTED);
+		if (!same && !a->orphan) {
+			a->orphan = true;
+			a->end.spawner = xstrdup(d->last_spawner);
 		}
 	}
 	if (!same) {
@@ -170,24 +170,24 @@ static void register_node(struct dispatcher *d)
 /* The list is complete. A run that the spawner did not list has not started, or was lost. */
 static void reconcile(struct dispatcher *d)
 {
-	struct active_run *f;
+	struct active_run *a;
 	size_t running = 0;
 
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
-		if (f->stage == ACTIVE_RUN_ADOPTED) {
-			if (f->orphan || f->start_recorded) {
-				record_lost_run(d, f, f->orphan ? "spawner" : "worker");
-			} else if (f->run->cancel_asked) {
-				f->end.outcome = ATTEMPT_CANCELLED;
-				f->end.ended_at = clock_now(d->o.clock);
-				dispatcher_end_run(d, f);
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
+		if (a->stage == ACTIVE_RUN_ADOPTED) {
+			if (a->orphan || a->start_recorded) {
+				record_lost_run(d, a, a->orphan ? "spawner" : "worker");
+			} else if (a->run->cancel_asked) {
+				a->end.outcome = ATTEMPT_CANCELLED;
+				a->end.ended_at = clock_now(d->o.clock);
+				dispatcher_end_run(d, a);
 			} else {
-				dispatcher_give_back(d, f, 0);
+				dispatcher_give_back(d, a, 0);
 			}
-		} else if (f->stage == ACTIVE_RUN_RUNNING) {
+		} else if (a->stage == ACTIVE_RUN_RUNNING) {
 			running++;
-			if (f->run->cancel_asked)
-				spawner_link_cancel(d->o.spawner, f->run->id, f->run->fence);
+			if (a->run->cancel_asked)
+				spawner_link_cancel(d->o.spawner, a->run->id, a->run->fence);
 		}
 	}
 	if (running)
@@ -203,11 +203,11 @@ static void reconcile(struct dispatcher *d)
 
 static void report_running(struct dispatcher *d, const struct spawn_report *r)
 {
-	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
+	struct active_run *a = active_runs_get(&d->active_runs, r->run, r->fence);
 
-	if (f && f->stage != ACTIVE_RUN_ENDED) {
-		dispatcher_run_started(d, f, r->pid, r->started_at);
-	} else if (!f && (int64_t)(intptr_t)map_get(&d->disowned, r->run) != r->fence) {
+	if (a && a->stage != ACTIVE_RUN_ENDED) {
+		dispatcher_run_started(d, a, r->pid, r->started_at);
+	} else if (!a && (int64_t)(intptr_t)map_get(&d->disowned, r->run) != r->fence) {
 		log_warning("ending run %" PRId64 ": in the store it does not belong to this node",
 			r->run);
 		spawner_link_cancel(d->o.spawner, r->run, r->fence);

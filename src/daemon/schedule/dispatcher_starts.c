@@ -44,18 +44,18 @@ static usec_t start_backoff(struct dispatcher *d)
 	return delay / 2 + random % (delay / 2);
 }
 
-void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *f,
+void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *a,
 	enum attempt_outcome outcome, const char *why)
 {
-	f->end.outcome = outcome;
-	f->end.error = xstrdup(why);
-	f->end.started_at = f->end.ended_at = clock_now(d->o.clock);
-	dispatcher_end_run(d, f);
+	a->end.outcome = outcome;
+	a->end.error = xstrdup(why);
+	a->end.started_at = a->end.ended_at = clock_now(d->o.clock);
+	dispatcher_end_run(d, a);
 }
 
-void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
+void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 {
-	AUTO_TEXT spec_text = STEAL(f->spec);
+	AUTO_TEXT spec_text = STEAL(a->spec);
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
 	AUTO_TEXT warrant = NULL;
@@ -66,47 +66,47 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *f)
 
 	job_spec_init(&spec);
 	if (!spec_json_from_text(spec_text, &spec, &e) ||
-		!params_json_run_from_text(f->run->params, &params, &warrant, &e)) {
+		!params_json_run_from_text(a->run->params, &params, &warrant, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
-	policy_retry_of(&spec, &f->retry);
-	f->outlives_lease = active_run_outlives_lease(&spec);
-	if (!judge_time_left(&f->retry, f->run->first_start, spec.timeout, now, &timeout)) {
-		dispatcher_end_unstarted(d, f, ATTEMPT_TIMED_OUT,
+	policy_retry_of(&spec, &a->retry);
+	a->outlives_lease = active_run_outlives_lease(&spec);
+	if (!judge_time_left(&a->retry, a->run->first_start, spec.timeout, now, &timeout)) {
+		dispatcher_end_unstarted(d, a, ATTEMPT_TIMED_OUT,
 			"the time of the run was over before it could start");
 		return;
 	}
-	if (spec.artifact && f->tree < 0) {
-		if (!dispatcher_artifact_get(d, f, &spec, &e))
+	if (spec.artifact && a->tree < 0) {
+		if (!dispatcher_artifact_get(d, a, &spec, &e))
 			goto not_started;
-		f->spec = STEAL(spec_text);
+		a->spec = STEAL(spec_text);
 		return;
 	}
 	if (warrant) { /* a triggered run with parameters has its own warrant */
 		free(spec.warrant);
 		spec.warrant = STEAL(warrant);
 	}
-	tree = STEAL_FD(f->tree);
-	start_plan_build(&plan, &(struct start_plan_source){.run = f->run,
+	tree = STEAL_FD(a->tree);
+	start_plan_build(&plan, &(struct start_plan_source){.run = a->run,
 					.spec = &spec,
 					.node = d->o.node_name,
 					.store_id = store_thread_store_id(d->o.store),
 					.params = &params});
 	plan.timeout = timeout;
 	warrants_put(&plan, spec.warrant);
-	plan.ends_with_lease = !f->outlives_lease;
+	plan.ends_with_lease = !a->outlives_lease;
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)
 		plan.output_limit = d->output_max;
 	if (failpoint_ok(FP_GRANT_SEND, &e) && spawner_link_start(d->o.spawner, &plan, &e))
 		return;
 	if (e.kind == ERR_BUSY) {
-		dispatcher_give_back(d, f, start_backoff(d));
+		dispatcher_give_back(d, a, start_backoff(d));
 		return;
 	}
 not_started:
-	dispatcher_end_unstarted(d, f, ATTEMPT_NOT_STARTED, e.msg);
+	dispatcher_end_unstarted(d, a, ATTEMPT_NOT_STARTED, e.msg);
 }
 
 /* ---- failed starts ---- */
@@ -115,43 +115,43 @@ not_started:
  * The run keeps its due time, and any node may claim it. This node claims again after the next
  * renewal.
  */
-static void give_back_for_lease(struct dispatcher *d, struct active_run *f)
+static void give_back_for_lease(struct dispatcher *d, struct active_run *a)
 {
-	dispatcher_give_back(d, f, 0);
+	dispatcher_give_back(d, a, 0);
 	dispatcher_retry_in(d, LEASE_RETRY_DELAY);
 	d->o.on_fenced(d->o.arg);
 }
 
 void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r)
 {
-	struct active_run *f = active_runs_get(&d->active_runs, r->run, r->fence);
+	struct active_run *a = active_runs_get(&d->active_runs, r->run, r->fence);
 
-	if (!f || f->stage == ACTIVE_RUN_ENDED)
+	if (!a || a->stage == ACTIVE_RUN_ENDED)
 		return;
-	if (r->reason == START_LEASE && !f->run->cancel_asked) {
-		give_back_for_lease(d, f);
+	if (r->reason == START_LEASE && !a->run->cancel_asked) {
+		give_back_for_lease(d, a);
 		return;
 	}
-	if (r->reason == START_STOPPING && !f->run->cancel_asked) {
+	if (r->reason == START_STOPPING && !a->run->cancel_asked) {
 		/* a start that it does not read before it ends would be lost */
 		d->spawner_stopping = true;
-		dispatcher_give_back(d, f, 0);
+		dispatcher_give_back(d, a, 0);
 		return;
 	}
-	if (r->transient && !f->run->cancel_asked) {
+	if (r->transient && !a->run->cancel_asked) {
 		usec_t delay = start_backoff(d);
 
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = f->run->job, .run = r->run},
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = r->run},
 			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s",
 			r->run, delay / USEC_MSEC, r->error ? r->error : "no reason given");
-		dispatcher_give_back(d, f, delay);
+		dispatcher_give_back(d, a, delay);
 		return;
 	}
 	if (start_failure_denies(r->reason))
-		f->refused = r->reason;
-	dispatcher_end_unstarted(d, f,
-		f->run->cancel_asked ? ATTEMPT_CANCELLED
-		: f->refused	     ? ATTEMPT_DENIED
+		a->refused = r->reason;
+	dispatcher_end_unstarted(d, a,
+		a->run->cancel_asked ? ATTEMPT_CANCELLED
+		: a->refused	     ? ATTEMPT_DENIED
 				     : ATTEMPT_NOT_STARTED,
 		r->error);
 }
@@ -172,50 +172,50 @@ static void record_starts_in(struct dispatcher *d, usec_t delay)
 static void on_start_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct active_run *f = active_runs_get(
+	struct active_run *a = active_runs_get(
 		&d->active_runs, run_started_op(op)->run, run_started_op(op)->fence);
 
-	if (!op->ok && f) {
-		f->start_recorded = false;
+	if (!op->ok && a) {
+		a->start_recorded = false;
 		if (dispatcher_may_retry(op->err.kind))
 			record_starts_in(d, DISPATCHER_RETRY_DELAY);
 	}
-	if (op->ok && f && f->stage == ACTIVE_RUN_RUNNING)
-		run_watch_notify(d->o.run_watch_set, f->run->job, f->run->id, RUN_RUNNING);
+	if (op->ok && a && a->stage == ACTIVE_RUN_RUNNING)
+		run_watch_notify(d->o.run_watch_set, a->run->job, a->run->id, RUN_RUNNING);
 	op_free(op);
 }
 
 int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct dispatcher *d = arg;
-	struct active_run *f;
+	struct active_run *a;
 
 	(void)source;
 	(void)usec;
-	for (size_t i = 0; (f = map_next(&d->active_runs.by_run, &i));) {
+	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
 		struct op *op;
 
-		if (f->stage != ACTIVE_RUN_RUNNING || f->start_recorded)
+		if (a->stage != ACTIVE_RUN_RUNNING || a->start_recorded)
 			continue;
-		f->start_recorded = true;
+		a->start_recorded = true;
 		op = op_new(OP_STARTED, on_start_recorded, d);
 		op_fill(run_started_op(op), .node = d->o.node_id,
-			.spawner = d->spawners.v[d->spawners.n - 1], .run = f->run->id,
-			.fence = f->run->fence, .attempt = f->run->attempt, .pid = f->end.pid,
-			.started_at = f->end.started_at);
+			.spawner = d->spawners.v[d->spawners.n - 1], .run = a->run->id,
+			.fence = a->run->fence, .attempt = a->run->attempt, .pid = a->end.pid,
+			.started_at = a->end.started_at);
 		op->patient = true;
 		store_thread_submit(d->o.store, op);
 	}
 	return 0;
 }
 
-void dispatcher_run_started(struct dispatcher *d, struct active_run *f, int64_t pid,
+void dispatcher_run_started(struct dispatcher *d, struct active_run *a, int64_t pid,
 	usec_t started_at)
 {
-	active_runs_set_stage(&d->active_runs, f, ACTIVE_RUN_RUNNING);
-	f->end.pid = pid;
-	f->end.started_at = started_at;
-	long_runs_watch(d->long_runs, f);
-	if (!f->start_recorded)
+	active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_RUNNING);
+	a->end.pid = pid;
+	a->end.started_at = started_at;
+	long_runs_watch(d->long_runs, a);
+	if (!a->start_recorded)
 		record_starts_in(d, STARTED_DELAY);
 }

@@ -30,12 +30,12 @@ static void on_notice_added(struct op *op, void *arg)
 	op_free(op);
 }
 
-static void add_notice(struct active_run *r, void *arg)
+static void add_notice(struct active_run *a, void *arg)
 {
 	struct long_runs *l = arg;
 	struct op *op = op_new(OP_NOTICE_ADD, on_notice_added, l);
 
-	op_fill(notice_add_op(op), .uid = -1, .job = r->run->job, .run = r->run->id,
+	op_fill(notice_add_op(op), .uid = -1, .job = a->run->job, .run = a->run->id,
 		.kind = NOTICE_KIND_LONG, .now = clock_now(l->clock));
 	op->patient = true;
 	store_thread_submit(l->store, op);
@@ -82,13 +82,13 @@ void long_runs_free(struct long_runs *l)
 	free(l);
 }
 
-void long_runs_watch(struct long_runs *l, struct active_run *r)
+void long_runs_watch(struct long_runs *l, struct active_run *a)
 {
-	usec_t after = notice_long_after(r->typical);
+	usec_t after = notice_long_after(a->typical);
 
-	if (after >= USEC_NEVER - r->end.started_at)
+	if (after >= USEC_NEVER - a->end.started_at)
 		return;
-	r->long_at = r->end.started_at + after;
-	if (r->long_at < l->at)
-		set_timer_at(l, r->long_at, clock_now(l->clock));
+	a->long_at = a->end.started_at + after;
+	if (a->long_at < l->at)
+		set_timer_at(l, a->long_at, clock_now(l->clock));
 }

@@ -16,4 +16,4 @@ bool long_runs_new(struct sd_event *ev, const struct clock *clock, struct store_
 	struct active_runs *all /* all borrowed */, struct long_runs **ret, struct err *e);
 void long_runs_free(struct long_runs *l); /* after the store threads have ended; NULL is fine */
 AUTO_DEFINE(long_runs);
-void long_runs_watch(struct long_runs *l, struct active_run *r); /* it has started */
+void long_runs_watch(struct long_runs *l, struct active_run *a); /* it has started */
