@@ -69,12 +69,14 @@ static bool authority_load(const struct options *o, struct authority *ret, struc
 	const char *path = o->config ? o->config : CONFIG_DEFAULT;
 
 	if (geteuid() != 0)
-		return err_set(e, ERR_DENIED, "--system requires root; without it the spawner serves one user");
+		return err_set(e, ERR_DENIED,
+			"--system requires root; without it the spawner serves one user");
 	spawner_conf_init(&ret->conf);
 	if (!spawner_conf_read(&ret->conf, path, e))
 		return false;
 	if (ret->conf.pam != PAM_POLICY_OFF && !pam_available())
-		return err_set(e, ERR_REFUSED, "'%s' sets 'pam', but this program was built without PAM", path);
+		return err_set(e, ERR_REFUSED,
+			"'%s' sets 'pam', but this program was built without PAM", path);
 	return lookup_process_wait(&(struct lookup_request){.whom = ret->conf.engine_user}, &ret->daemon, e) ||
 	       err_wrap(e, "could not look up the user of the daemon ('engine-user' in '%s')", path);
 }
@@ -168,22 +170,31 @@ static int option_version(struct options *o, const char *none)
 
 static int option_help(struct options *o, const char *none);
 
-/* An option stores its argument or a flag at 'offset', or calls 'fn', which returns GO_ON or an exit status. */
+/*
+ * An option stores its argument or a flag at 'offset', or calls 'fn', which returns GO_ON or an
+ * exit status.
+ */
 static const struct {
 	const char *name, *arg;
 	size_t offset;
 	int (*fn)(struct options *o, const char *value);
 	const char *help; /* NULL: internal option */
 } table[] = {
-	{"runtime-dir", "DIR", offsetof(struct options, dirs.runtime_dir), NULL, "directory of the socket"},
-	{"output-dir", "DIR", offsetof(struct options, dirs.output_dir), NULL, "directory for the output of jobs"},
-	{"state-dir", "DIR", offsetof(struct options, dirs.state_dir), NULL, "directory for lock, id and warrant key (default: the runtime directory)"},
-	{"system", NULL, offsetof(struct options, system), NULL, "serve all users: run as root, start each job as its owner"},
-	{"config", "FILE", offsetof(struct options, config), NULL, "configuration for --system (default: " CONFIG_DEFAULT ")"},
+	{"runtime-dir", "DIR", offsetof(struct options, dirs.runtime_dir), NULL,
+		"directory of the socket"},
+	{"output-dir", "DIR", offsetof(struct options, dirs.output_dir), NULL,
+		"directory for the output of jobs"},
+	{"state-dir", "DIR", offsetof(struct options, dirs.state_dir), NULL,
+		"directory for lock, id and warrant key (default: the runtime directory)"},
+	{"system", NULL, offsetof(struct options, system), NULL,
+		"serve all users: run as root, start each job as its owner"},
+	{"config", "FILE", offsetof(struct options, config), NULL,
+		"configuration for --system (default: " CONFIG_DEFAULT ")"},
 	{"cgroup", "PLACE", offsetof(struct options, cgroup), NULL,
 		"control groups for runs: a directory, 'none' or 'auto' (default: auto)"},
 	{"linger", "SECONDS", 0, option_linger, "exit after this time without daemon, worker or unreported end (default: 60; 0: never)"},
-	{"background", NULL, offsetof(struct options, background), NULL, "return when it listens; log to spawner.log in the runtime directory"},
+	{"background", NULL, offsetof(struct options, background), NULL,
+		"return when it listens; log to spawner.log in the runtime directory"},
 	{"can-read-state", "N", 0, option_can_read_state,
 		"exit with 0 if this program can resume from version N of the state, otherwise with 1\n"
 		"                      (used on SIGHUP, before the running spawner executes this program)"},
@@ -249,7 +260,8 @@ static int spawner_options_parse(int argc, char **argv, struct options *o)
 	}
 	if (!o->dirs.state_dir)
 		o->dirs.state_dir = o->dirs.runtime_dir;
-	if (optind == argc && o->dirs.runtime_dir && o->dirs.output_dir && (o->system || !o->config))
+	if (optind == argc && o->dirs.runtime_dir && o->dirs.output_dir &&
+		(o->system || !o->config))
 		return GO_ON;
 	spawner_usage_print(stderr);
 	return EXIT_USAGE;
@@ -257,14 +269,18 @@ static int spawner_options_parse(int argc, char **argv, struct options *o)
 
 /* ---- process setup ---- */
 
-/* Resets signal handlers, blocks all signals, makes sure that descriptors 0 to 2 are open, closes inherited ones. */
+/*
+ * Resets signal handlers, blocks all signals, makes sure that descriptors 0 to 2 are open, closes
+ * inherited ones.
+ */
 static void process_state_reset(bool resume)
 {
 	static const char preset[64]; /* struct sigaction of the kernel, all zero: SIG_DFL */
 	sigset_t all;
 	int fd;
 
-	for (int s = 1; s < NSIG; s++) /* a system call, because libc does not reset its two internal signals */
+	/* A system call, because libc does not reset its two internal signals. */
+	for (int s = 1; s < NSIG; s++)
 		syscall(SYS_rt_sigaction, s, preset, NULL, (NSIG - 1) / 8);
 	signal(SIGPIPE, SIG_IGN);
 	sigfillset(&all);
@@ -309,7 +325,8 @@ static bool owner_limits_set(struct cgroups *g, const struct authority *who, str
 
 	if (!c)
 		return true;
-	g->owner_limits = (struct cgroup_limits){.memory = c->owner_memory, .cpu = c->owner_cpu, .pids = c->owner_pids};
+	g->owner_limits = (struct cgroup_limits){.memory = c->owner_memory, .cpu = c->owner_cpu,
+		.pids = c->owner_pids};
 	wanted = (c->owner_memory ? CGROUP_MEMORY : 0U) | (c->owner_cpu ? CGROUP_CPU : 0U) | (c->owner_pids ? CGROUP_PIDS : 0U);
 	if (!(wanted & ~there))
 		return true;
@@ -321,8 +338,12 @@ static bool owner_limits_set(struct cgroups *g, const struct authority *who, str
 	return true;
 }
 
-/* Several spawners may share a parent group. The hash of the runtime directory gives each its own name. */
-static bool spawner_cgroups_open(const struct options *o, const struct authority *who, struct cgroups *ret, struct err *e)
+/*
+ * Several spawners may share a parent group. The hash of the runtime directory gives each its own
+ * name.
+ */
+static bool spawner_cgroups_open(const struct options *o, const struct authority *who,
+	struct cgroups *ret, struct err *e)
 {
 	AUTO_TEXT real = realpath(o->dirs.runtime_dir, NULL);
 	const char *of = real ? real : o->dirs.runtime_dir;
@@ -350,7 +371,8 @@ static struct runtime_dirs dirs_for_authority(const struct options *o, const str
 }
 
 /* Opens the warrant key and, with require-warrant = all, the warrant socket. */
-static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who, int *ret_listen, struct err *e)
+static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who, int *ret_listen,
+	struct err *e)
 {
 	AUTO_FD state = open(p->state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -361,7 +383,8 @@ static bool warrants_prepare(const struct runtime_dirs *p, struct authority *who
 }
 
 /* Runs the loop until the spawner exits. */
-static int spawner_run_until_exit(const struct options *o, struct authority *who, struct spawner_options *so)
+static int spawner_run_until_exit(const struct options *o, struct authority *who,
+	struct spawner_options *so)
 {
 	AUTO_FD warrant_listen = -1;
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
@@ -413,7 +436,8 @@ static int spawner_begin(const struct options *o, int *ready)
 		log_error("%s", e.msg);
 		return e.kind == ERR_CONFLICT ? EXIT_UNAVAILABLE : EXIT_FAILURE;
 	}
-	if (!runtime_dir_take_over(&p, id, &e) || !spawner_cgroups_open(o, who, &groups, &e) || !runtime_dir_listen(&p, SOCKET, &sock, &e)) {
+	if (!runtime_dir_take_over(&p, id, &e) || !spawner_cgroups_open(o, who, &groups, &e) ||
+		!runtime_dir_listen(&p, SOCKET, &sock, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_FAILURE;
 	}
@@ -435,13 +459,15 @@ static int spawner_continue(const struct options *o)
 	struct err e = {};
 	int code;
 
-	prctl(PR_SET_NAME, "jobsched-spawner"); /* execveat() of a descriptor sets the name to a number */
+	/* execveat() of a descriptor sets the name to a number. */
+	prctl(PR_SET_NAME, "jobsched-spawner");
 	if (!reexec_state_open(o->resume, &state, &e) || (who && !authority_load(o, who, &e))) {
 		log_error("could not resume from the state: %s", e.msg);
 		return EXIT_FAILURE;
 	}
 	h = reexec_state_head(state);
-	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e) || !owner_limits_set(&groups, who, &e)) {
+	if (!cgroups_resume(&groups, h->groups, h->groups_next, &e) ||
+		!owner_limits_set(&groups, who, &e)) {
 		log_error("%s", e.msg);
 		reexec_state_free(state);
 		return EXIT_FAILURE;

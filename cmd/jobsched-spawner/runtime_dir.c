@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, checks and locks the spawner's directories; opens its sockets. */
+/* Sets up the spawner's directories: permissions, lock, ID, sockets. */
 #include "jobsched-spawner/runtime_dir.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -17,8 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Creates the socket with its final group and mode: chown() by name would be a race in a directory that the daemon can write. */
-static int bind_for_daemon(int fd, const struct sockaddr_un *a, const struct user *daemon, mode_t mode)
+/*
+ * Creates the socket with its final group and mode: chown() by name would be a race in a directory
+ * that the daemon can write.
+ */
+static int bind_for_daemon(int fd, const struct sockaddr_un *a, const struct user *daemon,
+	mode_t mode)
 {
 	mode_t mask = umask(0777 & ~mode);
 	int r = daemon && setegid(daemon->gid) < 0 ? -1 : bind(fd, (const struct sockaddr *)a, sizeof(*a));
@@ -31,7 +35,8 @@ static int bind_for_daemon(int fd, const struct sockaddr_un *a, const struct use
 	return r;
 }
 
-bool runtime_dir_listen(const struct runtime_dirs *p, const char *socket_name, int *ret, struct err *e)
+bool runtime_dir_listen(const struct runtime_dirs *p, const char *socket_name, int *ret,
+	struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/%s", p->runtime_dir, socket_name);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -75,8 +80,12 @@ bool runtime_dir_take_over(const struct runtime_dirs *p, char id[RANDOM_ID_LEN +
 	return r < 0 ? err_errno(e, -r, "could not write '%s'", path) : true;
 }
 
-/* Opens or creates a directory. With --system it belongs to root, and the group of the daemon may read it. */
-static bool private_dir_open(const char *path, mode_t mode, const struct user *daemon, int *ret, struct err *e)
+/*
+ * Opens or creates a directory. With --system it belongs to root, and the group of the daemon may
+ * read it.
+ */
+static bool private_dir_open(const char *path, mode_t mode, const struct user *daemon, int *ret,
+	struct err *e)
 {
 	struct stat st;
 	int r = io_mkdirs(path, mode);
@@ -91,7 +100,8 @@ static bool private_dir_open(const char *path, mode_t mode, const struct user *d
 	if (st.st_uid != 0 || st.st_mode & 022)
 		return err_set(e, ERR_REFUSED, "the directory '%s' must belong to root and be writable by root only", path);
 	if (fchown(*ret, 0, daemon->gid) < 0 || fchmod(*ret, 02750) < 0)
-		return err_errno(e, errno, "could not give directory '%s' to the group of '%s'", path, daemon->name);
+		return err_errno(e, errno, "could not give directory '%s' to the group of '%s'",
+			path, daemon->name);
 	return true;
 }
 

@@ -22,8 +22,9 @@ static inline int epoll_source_watch(int ep, struct epoll_source *s, int op, uin
 }
 
 /*
- * Removes the descriptor from the epoll set before closing it. A child that was just cloned may still have a duplicate;
- * with close() alone the kernel would keep the entry, which points to freed memory.
+ * Removes the descriptor from the epoll set before closing it. A child that was just cloned may
+ * still have a duplicate; with close() alone the kernel would keep the entry, which points to freed
+ * memory.
  */
 static inline void epoll_source_close(struct epoll_source *s)
 {

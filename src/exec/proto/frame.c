@@ -54,8 +54,10 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 		{NUMBER(ask_warrant, kind, 0, 1), NUMBER(ask_warrant, check, 0, 1)}},
 	[FRAME_WARRANT] = {"warrant", BODY(warrant), FRAME_FROM_SPAWNER, true, 0, TEXT(warrant, error),
 		{NUMBER(warrant, given, 0, 1)}},
-	[FRAME_WELCOME] = {"welcome", BODY(welcome), FRAME_FROM_SPAWNER, true, 0, TEXT(welcome, spawner), {}},
-	[FRAME_REFUSED] = {"refused", BODY(refused), FRAME_FROM_SPAWNER, true, 0, TEXT(refused, error), {}},
+	[FRAME_WELCOME] = {"welcome", BODY(welcome), FRAME_FROM_SPAWNER, true, 0,
+		TEXT(welcome, spawner), {}},
+	[FRAME_REFUSED] = {"refused", BODY(refused), FRAME_FROM_SPAWNER, true, 0,
+		TEXT(refused, error), {}},
 	[FRAME_STARTED] = {"started", BODY(started), FRAME_FROM_SPAWNER, false, 1, {},
 		{IDENTITY(started), NUMBER(started, attempt, 0, INT64_MAX),
 			NUMBER(started, pid, 1, PID_MAX), NUMBER(started, started_at, 0, INSTANT_MAX)}},
@@ -156,8 +158,8 @@ static bool frame_body_check(const struct frame *f, const struct layout *l, stru
 	return true;
 }
 
-bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from from, uint32_t version,
-	struct err *e)
+bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from from,
+	uint32_t version, struct err *e)
 {
 	const struct layout *l;
 
@@ -165,7 +167,8 @@ bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from 
 		return err_set(e, ERR_INVALID, "a frame of %zu bytes", len);
 	l = layout_of(f->type);
 	if (!l || l->from != from)
-		return err_set(e, ERR_INVALID, "frame type %u is not valid from this side", f->type);
+		return err_set(e, ERR_INVALID, "frame type %u is not valid from this side",
+			f->type);
 	if (len != f->size || len != FRAME_HEAD + l->body)
 		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name, len,
 			FRAME_HEAD + l->body);

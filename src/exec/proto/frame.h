@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protocol between daemon and spawner: one fixed-size frame per packet of a SOCK_SEQPACKET socket. */
+/* Spawner protocol: one fixed-size frame per packet of a SOCK_SEQPACKET socket. */
 /*
- * Handshake: the daemon sends hello with the range of versions it speaks. The spawner answers welcome with the version
- * that both use from then on, or refused, and closes the connection. The spawner then sends sandboxes: the available
- * sandbox profiles in a sealed memfd (core/job/sandbox_offer.h). It sends them again after a change.
+ * Handshake: the daemon sends hello with the range of versions it speaks. The spawner answers
+ * welcome with the version that both use from then on, or refused, and closes the connection. The
+ * spawner then sends sandboxes: the available sandbox profiles in a sealed memfd
+ * (core/job/sandbox_offer.h). It sends them again after a change.
  *
  * Requests of the daemon:
  *   start          answered by started or not_started, later by ended. A repeated start gets the state of the first.
@@ -16,10 +17,10 @@
  *   open_file      a child of the spawner opens a file as the owner of a job and sends the descriptor through the
  *                  socket that is passed with the frame (open_file.h). There is no answer. Since version 2.
  *
- * A client that sends ask_warrant instead of hello gets one warrant frame; then the connection is closed.
- * A new connection gets no report about older workers until it has listed them or started them again, so that the
- * daemon can read its runs from the store first. The last connection that sent hello is the daemon; the previous one
- * gets superseded.
+ * A client that sends ask_warrant instead of hello gets one warrant frame; then the connection is
+ * closed. A new connection gets no report about older workers until it has listed them or started
+ * them again, so that the daemon can read its runs from the store first. The last connection that
+ * sent hello is the daemon; the previous one gets superseded.
  */
 #pragma once
 #include "core/job/run.h"
@@ -69,7 +70,8 @@ struct frame_hello { /* the same in every version, as are welcome and refused */
 };
 struct frame_welcome {
 	uint32_t version;
-	uint32_t limits_refused; /* enum limit_kind: limits that this spawner cannot enforce and therefore refuses */
+	/* enum limit_kind: limits that this spawner cannot enforce and therefore refuses. */
+	uint32_t limits_refused;
 	uint32_t warrants; /* enum warrant_policy */
 	uint32_t reserved;
 	char spawner[64];
@@ -109,7 +111,8 @@ struct frame_lease { /* CLOCK_BOOTTIME, microseconds; both 0: no limit */
 struct frame_attempt { /* forget_output */
 	int64_t run, attempt;
 };
-struct frame_open_file { /* with descriptors: a sealed memfd with owner and path, and a socket for the answer */
+/* With descriptors: a sealed memfd with owner and path, and a socket for the answer. */
+struct frame_open_file {
 	int64_t run, fence;
 	int64_t uid;
 };
@@ -161,21 +164,23 @@ void frame_init(struct frame *f, enum frame_type type, uint32_t version);
 void frame_text(char *to, size_t size, const char *text); /* cut to fit; NULL is empty */
 
 /*
- * Whether 'len' bytes from that side are a valid frame: of this version (0: a handshake frame), every value in its
- * range, with the expected number of descriptors.
+ * Whether 'len' bytes from that side are a valid frame: of this version (0: a handshake frame),
+ * every value in its range, with the expected number of descriptors.
  */
-bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from from, uint32_t version,
-	struct err *e);
+bool frame_check(const struct frame *f, size_t len, size_t fds, enum frame_from from,
+	uint32_t version, struct err *e);
 
 /* The highest version in both ranges; 0: the ranges do not overlap. */
 uint32_t frame_version_pick(uint32_t oldest, uint32_t newest, uint32_t their_oldest,
 	uint32_t their_newest);
 
 /* ---- the socket; all results are 0 or -errno ---- */
-int frame_send(int fd, const struct frame *f, const int *fds, size_t n); /* -EAGAIN: the socket is full */
+/* -EAGAIN: the socket is full. */
+int frame_send(int fd, const struct frame *f, const int *fds, size_t n);
 /*
- * Receives one packet. *ret_len 0: the peer has closed the connection. The caller owns the descriptors; they are
- * close-on-exec. -EBADMSG: the packet is too long or has too many descriptors; all of them are closed.
+ * Receives one packet. *ret_len 0: the peer has closed the connection. The caller owns the
+ * descriptors; they are close-on-exec. -EBADMSG: the packet is too long or has too many
+ * descriptors; all of them are closed.
  */
 int frame_recv(int fd, struct frame *f, size_t *ret_len, int fds[FRAME_FDS_MAX], size_t *ret_n);
 void frame_fds_close(int *fds, size_t n);

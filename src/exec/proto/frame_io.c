@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends and receives frames with their file descriptors. */
+/* Transfers frames with their file descriptors over a socket. */
 #include "exec/proto/frame.h"
 #include <errno.h>
 #include <string.h>

@@ -22,7 +22,8 @@ static bool output_name_parse(const char *name, struct output_dir_entry *ret)
 	const char *dot = strchr(name, '.');
 	AUTO_TEXT run = dot ? xstrndup(name, (size_t)(dot - name)) : NULL;
 
-	return run && text_parse_int(run, INT64_MIN, INT64_MAX, &ret->run) && text_parse_int(dot + 1, 1, INT64_MAX, &ret->attempt);
+	return run && text_parse_int(run, INT64_MIN, INT64_MAX, &ret->run) &&
+		text_parse_int(dot + 1, 1, INT64_MAX, &ret->attempt);
 }
 
 static void output_dir_entry_add(struct output_dir_list *l, const struct output_dir_entry *f)
@@ -48,7 +49,8 @@ bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e)
 		struct output_dir_entry f;
 		struct stat st;
 
-		if (!output_name_parse(entry->d_name, &f) || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (!output_name_parse(entry->d_name, &f) ||
+			fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		f.changed_at = (usec_t)st.st_mtim.tv_sec * USEC_SEC;
 		output_dir_entry_add(ret, &f);

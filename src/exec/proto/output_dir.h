@@ -16,4 +16,5 @@ struct output_dir_list {
 	size_t n;
 };
 void output_dir_list_done(struct output_dir_list *l);
-bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e); /* ignores files with other names */
+/* Ignores files with other names. */
+bool output_dir_list_read(int dir, struct output_dir_list *ret, struct err *e);

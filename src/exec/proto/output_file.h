@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output file of an attempt: keeps the head and the tail of the output within a limit, readable while it grows. */
+/* Output file of an attempt: limited in size, readable while it grows. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,11 +8,12 @@
 struct err;
 
 /*
- * Format of the file RUN.ATTEMPT: a header of OUTPUT_FILE_HEAD bytes, the first 'head' bytes of the output, then a ring
- * buffer for the last 'tail' bytes. Byte o of the output is at OUTPUT_FILE_HEAD + o or, if o >= head, in the ring at
- * (o - head) modulo tail. The range [gap_from, gap_to) is not kept.
- * The writer advances gap_to before it overwrites bytes of the ring, and total after it has written new bytes. A reader
- * reads the header again after the data: bytes before the new gap_to may have been overwritten and are discarded.
+ * Format of the file RUN.ATTEMPT: a header of OUTPUT_FILE_HEAD bytes, the first 'head' bytes of the
+ * output, then a ring buffer for the last 'tail' bytes. Byte o of the output is at OUTPUT_FILE_HEAD
+ * + o or, if o >= head, in the ring at (o - head) modulo tail. The range [gap_from, gap_to) is not
+ * kept. The writer advances gap_to before it overwrites bytes of the ring, and total after it has
+ * written new bytes. A reader reads the header again after the data: bytes before the new gap_to
+ * may have been overwritten and are discarded.
  */
 #define OUTPUT_FILE_HEAD 64
 #define OUTPUT_FILE_NAME_MAX 48
@@ -24,7 +25,8 @@ struct output_file_head {
 	int64_t total;       /* bytes that the command has written */
 	int64_t gap_from, gap_to;
 	uint64_t reserved;
-	uint64_t sum;        /* checksum of the other members; detects a header that was read during a write */
+	/* Checksum of the other members; detects a header that was read during a write. */
+	uint64_t sum;
 };
 uint64_t output_file_head_sum(const struct output_file_head *h);
 
@@ -37,14 +39,19 @@ struct output_file_writer {
 	int64_t told;        /* the gap_to in the file */
 	int failed;          /* errno of the first failed write; 0: none failed */
 };
-void output_file_writer_init(struct output_file_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit);
-void output_file_writer_resume(struct output_file_writer *w, int dir, int64_t run, int64_t attempt); /* after a re-exec: 'h' and 'fd' are already set */
+void output_file_writer_init(struct output_file_writer *w, int dir, int64_t run, int64_t attempt,
+	int64_t limit);
+/* After a re-exec: 'h' and 'fd' are already set. */
+void output_file_writer_resume(struct output_file_writer *w, int dir, int64_t run, int64_t attempt);
 void output_file_writer_done(struct output_file_writer *w);
-void output_file_write(struct output_file_writer *w, const void *data, size_t len); /* a failed write counts as dropped bytes */
+/* A failed write counts as dropped bytes. */
+void output_file_write(struct output_file_writer *w, const void *data, size_t len);
 int64_t output_file_total(const struct output_file_writer *w);
-int64_t output_file_dropped(const struct output_file_writer *w); /* bytes not kept: over the limit, or a write failed */
+/* Bytes not kept: over the limit, or a write failed. */
+int64_t output_file_dropped(const struct output_file_writer *w);
 
-bool output_file_remove(int dir, int64_t run, int64_t attempt, struct err *e); /* a missing file is not an error */
+/* A missing file is not an error. */
+bool output_file_remove(int dir, int64_t run, int64_t attempt, struct err *e);
 
 /* ---- reading, by the daemon ---- */
 struct output_file_extent {
@@ -56,8 +63,9 @@ struct output_file_extent {
 int output_file_open(int dir, int64_t run, int64_t attempt);
 bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e);
 /*
- * Reads at most len bytes from 'offset' in the output, never across the gap. An offset inside the gap is moved to its
- * end; *ret_offset is the offset of the first byte read. *ret_len 0: nothing there yet.
+ * Reads at most len bytes from 'offset' in the output, never across the gap. An offset inside the
+ * gap is moved to its end; *ret_offset is the offset of the first byte read. *ret_len 0: nothing
+ * there yet.
  */
-bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset, size_t *ret_len,
-	struct err *e);
+bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset,
+	size_t *ret_len, struct err *e);

@@ -12,12 +12,14 @@
 int output_file_open(int dir, int64_t run, int64_t attempt)
 {
 	char name[OUTPUT_FILE_NAME_MAX];
-	int fd = openat(dir, output_file_name(run, attempt, name), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int fd = openat(dir, output_file_name(run, attempt, name),
+		O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink <= 1) /* 0 links: removed meanwhile */
+	/* 0 links: removed meanwhile. */
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink <= 1)
 		return fd;
 	close(fd);
 	return -EPERM; /* not created by the spawner */
@@ -68,7 +70,8 @@ static bool output_head_read(int fd, struct output_file_head *h, struct err *e)
 		}
 		sched_yield(); /* the header is being written */
 	}
-	return err_set(e, ERR_INTERNAL, "the output file is damaged: the checksum of its header is wrong");
+	return err_set(e, ERR_INTERNAL,
+		"the output file is damaged: the checksum of its header is wrong");
 }
 
 bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e)
@@ -83,8 +86,12 @@ bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e)
 	return true;
 }
 
-/* The number of bytes from 'offset' on that are contiguous in the file; *ret_at is their position in the file. */
-static size_t contiguous_bytes(const struct output_file_head *h, int64_t offset, size_t len, int64_t *ret_at)
+/*
+ * The number of bytes from 'offset' on that are contiguous in the file; *ret_at is their position
+ * in the file.
+ */
+static size_t contiguous_bytes(const struct output_file_head *h, int64_t offset, size_t len,
+	int64_t *ret_at)
 {
 	int64_t end = h->total, room;
 
@@ -109,8 +116,8 @@ static int64_t offset_past_gap(const struct output_file_head *h, int64_t offset)
 	return offset >= h->gap_from && offset < h->gap_to ? h->gap_to : offset;
 }
 
-bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset, size_t *ret_len,
-	struct err *e)
+bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset,
+	size_t *ret_len, struct err *e)
 {
 	struct output_file_head h;
 
@@ -127,17 +134,21 @@ bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *re
 		if (want && !output_pread(fd, buf, want, at, &got, e))
 			return false;
 		if (got < want)
-			return err_set(e, ERR_INTERNAL, "the output file is damaged: it is shorter than its header says");
+			return err_set(e, ERR_INTERNAL,
+				"the output file is damaged: it is shorter than its header says");
 		if (want && !output_head_read(fd, &h, e))
 			return false;
-		valid_from = offset_past_gap(&h, offset); /* earlier bytes may have been overwritten during the read */
+		/* Earlier bytes may have been overwritten during the read. */
+		valid_from = offset_past_gap(&h, offset);
 		if (valid_from >= offset + (int64_t)got && got) {
 			offset = valid_from;
-			if (tries < 100) /* the writer is faster than this reader: this call returns no bytes */
+			/* The writer is faster than this reader: this call returns no bytes. */
+			if (tries < 100)
 				continue;
 			got = 0;
 		}
-		memmove(buf, (char *)buf + (valid_from - offset), got - (size_t)(valid_from - offset));
+		memmove(buf, (char *)buf + (valid_from - offset),
+			got - (size_t)(valid_from - offset));
 		*ret_offset = valid_from;
 		*ret_len = got - (size_t)(valid_from - offset);
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the head and tail of a command's output to a file of bounded size. */
+/* Writes a command's output to a file of bounded size. */
 #include "base/err.h"
 #include "exec/proto/output_file.h"
 #include <errno.h>
@@ -34,7 +34,8 @@ void output_file_writer_resume(struct output_file_writer *w, int dir, int64_t ru
 	memcpy(w->h.magic, "jobout1\n", sizeof(w->h.magic));
 }
 
-void output_file_writer_init(struct output_file_writer *w, int dir, int64_t run, int64_t attempt, int64_t limit)
+void output_file_writer_init(struct output_file_writer *w, int dir, int64_t run, int64_t attempt,
+	int64_t limit)
 {
 	*w = (struct output_file_writer){.fd = -1};
 	output_file_writer_resume(w, dir, run, attempt);
@@ -103,7 +104,10 @@ static bool output_head_write(struct output_file_writer *w)
 	return true;
 }
 
-/* Creates the file with the first byte. An existing file of this name is left over from another store; it is removed. */
+/*
+ * Creates the file with the first byte. An existing file of this name is left over from another
+ * store; it is removed.
+ */
 static bool output_file_ensure_open(struct output_file_writer *w)
 {
 	char name[OUTPUT_FILE_NAME_MAX];
@@ -116,7 +120,10 @@ static bool output_file_ensure_open(struct output_file_writer *w)
 	return w->fd >= 0;
 }
 
-/* Writes bytes at offset 'total', which are all in the head or all in the ring, and fit into the ring. */
+/*
+ * Writes bytes at offset 'total', which are all in the head or all in the ring, and fit into the
+ * ring.
+ */
 static bool output_chunk_write(struct output_file_writer *w, const char *data, size_t len)
 {
 	int64_t o = w->h.total - w->h.head;
@@ -134,7 +141,8 @@ static bool output_chunk_write(struct output_file_writer *w, const char *data, s
 static void gap_extend(struct output_file_writer *w, int64_t to)
 {
 	if (w->h.gap_to == w->h.gap_from && w->h.total < w->h.head)
-		w->h.gap_from = w->h.gap_to = w->h.total; /* a write failed before the head was full */
+		/* A write failed before the head was full. */
+		w->h.gap_from = w->h.gap_to = w->h.total;
 	if (w->h.gap_to < to)
 		w->h.gap_to = to;
 }
@@ -147,7 +155,8 @@ static void output_chunk_append(struct output_file_writer *w, const char *data, 
 	if (end - w->h.tail > w->h.gap_to)
 		gap_extend(w, end - w->h.tail);
 	if (ok && w->h.gap_to > w->told)
-		ok = output_head_write(w); /* otherwise readers would take the new bytes for the old ones */
+		/* Otherwise readers would take the new bytes for the old ones. */
+		ok = output_head_write(w);
 	ok = ok && output_chunk_write(w, data, len);
 	if (!ok && !w->failed)
 		w->failed = errno;
@@ -166,7 +175,8 @@ void output_file_write(struct output_file_writer *w, const void *data, size_t le
 		int64_t head_room = w->h.head - w->h.total;
 		size_t n = head_room > 0 && (int64_t)len > head_room ? (size_t)head_room : len;
 
-		if (head_room <= 0 && (int64_t)n > w->h.tail) { /* larger than the ring: only its end is kept */
+		/* Larger than the ring: only its end is kept. */
+		if (head_room <= 0 && (int64_t)n > w->h.tail) {
 			size_t skip = n - (size_t)w->h.tail;
 
 			gap_extend(w, w->h.total + (int64_t)skip);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and parses the payload of a start request. The parser validates every byte. */
+/* Encodes the payload of a start request; parses it with validation of every byte. */
 #include "exec/proto/payload.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -24,13 +24,15 @@ int payload_memfd(const struct start_plan *p, struct err *e)
 	buf_add(&b, &head, sizeof(head));
 	buf_add(&b, order.data, order.len);
 	for (size_t i = 0; i < p->vars.n; i++) {
-		if (!start_plan_var_valid(p->vars.v[i])) { /* the spawner would close the connection */
+		/* The spawner would close the connection. */
+		if (!start_plan_var_valid(p->vars.v[i])) {
 			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not a line of the form NAME=value", p->vars.v[i]);
 			return -1;
 		}
 		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
 	}
-	if (p->vars.n > START_PLAN_VARS_MAX || b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
+	if (p->vars.n > START_PLAN_VARS_MAX ||
+		b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
 		err_set(e, ERR_TOO_LARGE, "too many variables for one run");
 		return -1;
 	}
@@ -75,8 +77,10 @@ bool payload_parse(struct payload *ret, const void *data, size_t len, struct err
 		return err_set(e, ERR_INVALID, "invalid payload: %zu bytes", len);
 	memcpy(&head, data, sizeof(head));
 	len -= sizeof(head);
-	if (head.magic != PAYLOAD_MAGIC || head.order_len > len || head.vars > START_PLAN_VARS_MAX || head.reserved)
-		return err_set(e, ERR_INVALID, "invalid payload: a value of its head is out of range");
+	if (head.magic != PAYLOAD_MAGIC || head.order_len > len ||
+		head.vars > START_PLAN_VARS_MAX || head.reserved)
+		return err_set(e, ERR_INVALID,
+			"invalid payload: a value of its head is out of range");
 	p.data = xcalloc(1, len + 1);
 	memcpy(p.data, (const char *)data + sizeof(head), len);
 	p.bytes = p.data;
@@ -88,10 +92,12 @@ bool payload_parse(struct payload *ret, const void *data, size_t len, struct err
 	p.vars_n = head.vars;
 	p.vars = payload_texts_split(&pos, end, p.vars_n);
 	if (!p.vars || pos != end)
-		return err_set(e, ERR_INVALID, "invalid payload: its texts do not end at its last byte");
+		return err_set(e, ERR_INVALID,
+			"invalid payload: its texts do not end at its last byte");
 	for (size_t i = 0; i < p.vars_n; i++)
 		if (!start_plan_var_valid(p.vars[i]))
-			return err_set(e, ERR_INVALID, "invalid payload: a variable is not valid for a run");
+			return err_set(e, ERR_INVALID,
+				"invalid payload: a variable is not valid for a run");
 	*ret = p;
 	p = (struct payload){};
 	return true;

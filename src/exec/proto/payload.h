@@ -12,7 +12,10 @@ struct start_plan;
 
 #define PAYLOAD_VARS_BYTES (256 << 10)
 
-/* Start of the memfd. The encoded specification follows, then the variables, each terminated by a NUL. */
+/*
+ * Start of the memfd. The encoded specification follows, then the variables, each terminated by a
+ * NUL.
+ */
 struct payload_head {
 	uint32_t magic;
 	uint32_t order_len;
@@ -31,9 +34,11 @@ struct payload {
 	size_t vars_n;
 };
 
-int payload_memfd(const struct start_plan *p, struct err *e); /* returns a descriptor, or -1 and sets *e */
+/* Returns a descriptor, or -1 and sets *e. */
+int payload_memfd(const struct start_plan *p, struct err *e);
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e);
-bool payload_read(struct payload *ret, int fd, struct err *e); /* checks the seals of the memfd first */
+/* Checks the seals of the memfd first. */
+bool payload_read(struct payload *ret, int fd, struct err *e);
 void payload_done(struct payload *p);
 
 /* Whether 'fd' is a memfd sealed against writes and resizing, of at most 'max' bytes. */

@@ -115,7 +115,10 @@ static void report_gone(struct spawn_client *c, const char *why)
 	c->fn(&(struct spawn_report){.kind = SPAWN_GONE, .error = why}, c->arg);
 }
 
-/* Reads the answer to the hello. 0, or a negative value and *e; -EAGAIN: no answer yet, *e is not set. */
+/*
+ * Reads the answer to the hello. 0, or a negative value and *e; -EAGAIN: no answer yet, *e is not
+ * set.
+ */
 static int welcome_receive(struct spawn_client *c, struct err *e)
 {
 	struct frame f;
@@ -204,7 +207,8 @@ static bool spawner_connect(int fd, const char *path, struct err *e)
 	if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return true;
 	if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN)
-		return err_set(e, ERR_UNREACHABLE, "no spawner listens at '%s': %s", path, strerror(errno));
+		return err_set(e, ERR_UNREACHABLE, "no spawner listens at '%s': %s", path,
+			strerror(errno));
 	return err_errno(e, errno, "could not connect to the spawner at '%s'", path);
 }
 
@@ -245,7 +249,8 @@ static bool hello_send(struct spawn_client *c, const char *path, const char *nod
 	spawn_client_note_unread(c);
 	r = frame_send(c->fd, &f, NULL, 0);
 	if (r < 0) /* the spawner is exiting */
-		return err_set(e, ERR_UNREACHABLE, "could not send the hello to the spawner: %s", strerror(-r));
+		return err_set(e, ERR_UNREACHABLE, "could not send the hello to the spawner: %s",
+			strerror(-r));
 	return true;
 }
 
@@ -278,8 +283,9 @@ bool spawn_client_open(struct sd_event *ev, const char *path, const char *node, 
 }
 
 /*
- * A closed connection stays in the accept queue of the spawner's socket until the spawner accepts it. While the spawner is
- * stopped, the client therefore keeps this one connection and does not reconnect, so that the queue does not fill up.
+ * A closed connection stays in the accept queue of the spawner's socket until the spawner accepts
+ * it. While the spawner is stopped, the client therefore keeps this one connection and does not
+ * reconnect, so that the queue does not fill up.
  */
 static int on_welcome_timeout(sd_event_source *source, uint64_t usec, void *arg)
 {
@@ -302,8 +308,8 @@ static int on_welcome_timeout(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-bool spawn_client_connect(struct sd_event *ev, const char *path, const char *node, spawn_report_fn *fn,
-	void *arg, struct spawn_client **ret, struct err *e)
+bool spawn_client_connect(struct sd_event *ev, const char *path, const char *node,
+	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e)
 {
 	AUTO(spawn_client) *c = xcalloc(1, sizeof(*c));
 	int r;
@@ -311,7 +317,8 @@ bool spawn_client_connect(struct sd_event *ev, const char *path, const char *nod
 	*c = (struct spawn_client){.fn = fn, .arg = arg, .last = &c->first};
 	if (!hello_send(c, path, node, e) || !client_watch(c, ev, e))
 		return false;
-	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_TIMEOUT, 0, on_welcome_timeout, c);
+	r = sd_event_add_time_relative(ev, &c->deadline, CLOCK_BOOTTIME, (uint64_t)WELCOME_TIMEOUT,
+		0, on_welcome_timeout, c);
 	if (r < 0)
 		return err_errno(e, -r, "could not create a timer");
 	*ret = STEAL(c);
@@ -367,7 +374,8 @@ void spawn_client_health(struct spawn_client *c, struct spawn_health *ret)
 		ret->unread = now - c->unread_since;
 	else if (c->version && now - c->probed_at >= PROBE_INTERVAL) {
 		c->probed_at = now;
-		spawn_client_ack(c, INT64_MAX, 0); /* no run has this number, so the spawner ignores it */
+		/* No run has this number, so the spawner ignores it. */
+		spawn_client_ack(c, INT64_MAX, 0);
 	}
 }
 

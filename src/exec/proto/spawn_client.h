@@ -21,10 +21,12 @@ enum spawn_report_kind {
 	SPAWN_NOT_STARTED, /* error, reason, transient; the command was not run */
 	SPAWN_ENDED,       /* all other members */
 	SPAWN_HAS,         /* answer to a list: a running worker, with pid and started_at */
-	SPAWN_LIST_DONE,   /* the list is complete; unacknowledged ends were reported as SPAWN_ENDED */
+	/* The list is complete; unacknowledged ends were reported as SPAWN_ENDED. */
+	SPAWN_LIST_DONE,
 	SPAWN_GONE,        /* the connection was closed; before SPAWN_CONNECTED, error is the reason */
 	SPAWN_SUPERSEDED,  /* a newer daemon has connected; this one exits with 75 */
-	SPAWN_CONNECTED,   /* the first report after spawn_client_connect(): the welcome was received */
+	/* The first report after spawn_client_connect(): the welcome was received. */
+	SPAWN_CONNECTED,
 	SPAWN_REPORT_MAX
 };
 
@@ -33,7 +35,11 @@ struct spawn_report {
 	int64_t run, fence, attempt;
 	int64_t pid;
 	usec_t started_at, ended_at;
-	enum attempt_outcome outcome;      /* of SPAWN_ENDED: succeeded, failed, timed_out or cancelled; lost if the spawner was stopped */
+	/*
+	 * Of SPAWN_ENDED: succeeded, failed, timed_out or cancelled; lost if the spawner was
+	 * stopped.
+	 */
+	enum attempt_outcome outcome;
 	int64_t exit_code, term_signal;
 	usec_t cpu_user, cpu_system;
 	int64_t max_rss, io_read, io_written, output_bytes, output_dropped; /* io -1: not known */
@@ -44,35 +50,49 @@ struct spawn_report {
 typedef void spawn_report_fn(const struct spawn_report *r, void *arg);
 
 /*
- * Connects, sends hello and waits for the welcome, at most 5 s; later reports arrive through the loop. Blocks, so it is
- * for the start of a program, before its loop runs. ERR_UNREACHABLE: no spawner listens at 'path' or none answers.
+ * Connects, sends hello and waits for the welcome, at most 5 s; later reports arrive through the
+ * loop. Blocks, so it is for the start of a program, before its loop runs. ERR_UNREACHABLE: no
+ * spawner listens at 'path' or none answers.
  */
 bool spawn_client_open(struct sd_event *ev /* borrowed */, const char *path, const char *node,
 	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
 /*
- * Connects, sends hello and returns at once. SPAWN_CONNECTED or SPAWN_GONE follows; SPAWN_GONE also if there is no welcome
- * within 5 s, unless the spawner is stopped by a signal. Before SPAWN_CONNECTED only spawn_client_health() and
- * spawn_client_free() may be called.
+ * Connects, sends hello and returns at once. SPAWN_CONNECTED or SPAWN_GONE follows; SPAWN_GONE also
+ * if there is no welcome within 5 s, unless the spawner is stopped by a signal. Before
+ * SPAWN_CONNECTED only spawn_client_health() and spawn_client_free() may be called.
  */
 bool spawn_client_connect(struct sd_event *ev /* borrowed */, const char *path, const char *node,
 	spawn_report_fn *fn, void *arg, struct spawn_client **ret, struct err *e);
 void spawn_client_free(struct spawn_client *c); /* workers keep running */
 AUTO_DEFINE(spawn_client);
 
-struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c); /* a reference for the caller; NULL: not received yet */
+/* A reference for the caller; NULL: not received yet. */
+struct sandbox_offers *spawn_client_sandboxes(const struct spawn_client *c);
 const char *spawn_client_spawner(const struct spawn_client *c); /* the spawner's id */
-enum warrant_policy spawn_client_warrants(const struct spawn_client *c); /* for which jobs it requires warrants */
+/* For which jobs it requires warrants. */
+enum warrant_policy spawn_client_warrants(const struct spawn_client *c);
 
 unsigned spawn_client_limits_refused(const struct spawn_client *c); /* enum limit_kind, as bits */
 
-/* Frames are queued and sent when the socket has room. A failed connection is reported as SPAWN_GONE. */
+/*
+ * Frames are queued and sent when the socket has room. A failed connection is reported as
+ * SPAWN_GONE.
+ */
 bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e);
-void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence); /* SIGTERM, grace, SIGKILL */
-void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);    /* after its end was committed */
+/* SIGTERM, grace, SIGKILL. */
+void spawn_client_cancel(struct spawn_client *c, int64_t run, int64_t fence);
+/* After its end was committed. */
+void spawn_client_ack(struct spawn_client *c, int64_t run, int64_t fence);
 void spawn_client_list(struct spawn_client *c);
-/* Workers that must not run twice are ended at these times (CLOCK_BOOTTIME) unless the call is repeated; 0: never. */
+/*
+ * Workers that must not run twice are ended at these times (CLOCK_BOOTTIME) unless the call is
+ * repeated; 0: never.
+ */
 void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at);
-/* A file that a child of the spawner opens as the owner of a job. The descriptor goes to 'socket', not to the daemon. */
+/*
+ * A file that a child of the spawner opens as the owner of a job. The descriptor goes to 'socket',
+ * not to the daemon.
+ */
 struct spawn_file {
 	int64_t run, fence, uid;
 	const char *owner, *path;
@@ -82,8 +102,9 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, 
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
 
 /*
- * Whether the spawner reads the frames it is sent. The kernel reports the number of unread bytes of the socket; /proc, if
- * readable, the state of the process. If nothing is unread, the call sends a probe, which a later call can check.
+ * Whether the spawner reads the frames it is sent. The kernel reports the number of unread bytes of
+ * the socket; /proc, if readable, the state of the process. If nothing is unread, the call sends a
+ * probe, which a later call can check.
  */
 struct spawn_health {
 	pid_t pid;     /* 0: unknown */

@@ -26,13 +26,17 @@ struct spawn_client {
 	struct outgoing *first, **last;
 	spawn_report_fn *fn;
 	void *arg;
-	usec_t unread_since; /* CLOCK_BOOTTIME of the last frame sent into an empty socket; 0: none was sent */
+	/* CLOCK_BOOTTIME of the last frame sent into an empty socket; 0: none was sent. */
+	usec_t unread_since;
 	usec_t probed_at;
 	bool gone;     /* SPAWN_GONE was reported */
 	bool *freed;   /* set by free() while reports are being delivered */
 };
 
 void spawn_client_outgoing_free(struct outgoing *o);
-void spawn_client_flush(struct spawn_client *c);         /* sends queued frames while the socket has room */
-void spawn_client_note_unread(struct spawn_client *c);   /* must be called before each frame is sent */
-int spawn_client_unread_bytes(const struct spawn_client *c); /* sent, but not read by the spawner yet */
+/* Sends queued frames while the socket has room. */
+void spawn_client_flush(struct spawn_client *c);
+/* Must be called before each frame is sent. */
+void spawn_client_note_unread(struct spawn_client *c);
+/* Sent, but not read by the spawner yet. */
+int spawn_client_unread_bytes(const struct spawn_client *c);

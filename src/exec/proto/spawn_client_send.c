@@ -22,7 +22,10 @@ void spawn_client_outgoing_free(struct outgoing *o)
 	free(o);
 }
 
-/* After an error that cannot be handled here. The loop then reads the end of the connection and reports SPAWN_GONE. */
+/*
+ * After an error that cannot be handled here. The loop then reads the end of the connection and
+ * reports SPAWN_GONE.
+ */
 static void client_shut_down(struct spawn_client *c)
 {
 	shutdown(c->fd, SHUT_RDWR);
@@ -61,7 +64,8 @@ void spawn_client_flush(struct spawn_client *c)
 		int r = frame_send(c->fd, &o->frame, o->fds, o->n);
 
 		if (send_would_block(r))
-			client_watch_writable(c, true); /* EPOLLET: if there is room by now, the event fires at once */
+			/* EPOLLET: if there is room by now, the event fires at once. */
+			client_watch_writable(c, true);
 		else if (r < 0)
 			client_shut_down(c);
 		if (r < 0)
@@ -102,20 +106,25 @@ static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, 
 		client_shut_down(c);
 }
 
-/* Opens the descriptors of a start, in the order of struct frame_start. On failure all of them are closed. */
-static bool start_fds_open(const struct start_plan *p, const struct frame_start *s, int fds[FRAME_FDS_MAX], size_t *ret_n,
-	struct err *e)
+/*
+ * Opens the descriptors of a start, in the order of struct frame_start. On failure all of them are
+ * closed.
+ */
+static bool start_fds_open(const struct start_plan *p, const struct frame_start *s,
+	int fds[FRAME_FDS_MAX], size_t *ret_n, struct err *e)
 {
 	size_t n = 0;
 
 	fds[n] = payload_memfd(p, e);
 	if (fds[n] < 0)
-		return err_wrap(e, "could not pass the command of run %lld to the spawner", (long long)p->run);
+		return err_wrap(e, "could not pass the command of run %lld to the spawner",
+			(long long)p->run);
 	n++;
 	if (s->has_stdin) {
 		fds[n] = io_memfd_sealed("jobsched-stdin", p->stdin_data.data, p->stdin_data.len);
 		if (fds[n] < 0) {
-			err_errno(e, -fds[n], "could not pass the input of run %lld to the spawner", (long long)p->run);
+			err_errno(e, -fds[n], "could not pass the input of run %lld to the spawner",
+				(long long)p->run);
 			frame_fds_close(fds, n);
 			return false;
 		}
@@ -141,7 +150,8 @@ bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, stru
 	size_t n = 0;
 
 	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
-		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB", (long long)p->run);
+		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB",
+			(long long)p->run);
 	frame_init(&f, FRAME_START, c->version);
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
 		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,

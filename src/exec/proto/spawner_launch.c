@@ -18,7 +18,8 @@
 static bool spawner_answers(const char *path, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* non-blocking: the accept queue may be full */
+	/* Non-blocking: the accept queue may be full. */
+	AUTO_FD fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
 		return err_set(e, ERR_INVALID, "the socket path '%s' is too long", path);
@@ -28,7 +29,10 @@ static bool spawner_answers(const char *path, struct err *e)
 		       strerror(errno));
 }
 
-/* The other spawner may still be killing processes that its predecessor left; it listens afterwards. */
+/*
+ * The other spawner may still be killing processes that its predecessor left; it listens
+ * afterwards.
+ */
 static bool other_spawner_wait(const char *runtime_dir, struct err *e)
 {
 	AUTO_TEXT path = xprintf("%s/spawner.sock", runtime_dir);
@@ -42,7 +46,8 @@ static bool other_spawner_wait(const char *runtime_dir, struct err *e)
 	return true;
 }
 
-bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir, pid_t *ret, struct err *e)
+bool spawner_launch_begin(const char *program, const char *runtime_dir, const char *output_dir,
+	pid_t *ret, struct err *e)
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--background", (char *)"--runtime-dir",
 		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir, NULL};
@@ -51,7 +56,8 @@ bool spawner_launch_begin(const char *program, const char *runtime_dir, const ch
 	return r == 0 || err_errno(e, -r, "could not start '%s'", program);
 }
 
-bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other, struct err *e)
+bool spawner_launch_end(int status, const char *program, const char *runtime_dir, bool *ret_other,
+	struct err *e)
 {
 	enum background_result r = background_result(status);
 
@@ -60,7 +66,8 @@ bool spawner_launch_end(int status, const char *program, const char *runtime_dir
 	       err_set(e, ERR_INTERNAL, "'%s' did not start, see '%s/spawner.log'", program, runtime_dir);
 }
 
-bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir, struct err *e)
+bool spawner_launch(const char *program, const char *runtime_dir, const char *output_dir,
+	struct err *e)
 {
 	int status;
 	bool other;
@@ -71,5 +78,6 @@ bool spawner_launch(const char *program, const char *runtime_dir, const char *ou
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return err_errno(e, errno, "could not wait for '%s'", program);
-	return spawner_launch_end(status, program, runtime_dir, &other, e) && (!other || other_spawner_wait(runtime_dir, e));
+	return spawner_launch_end(status, program, runtime_dir, &other, e) &&
+		(!other || other_spawner_wait(runtime_dir, e));
 }

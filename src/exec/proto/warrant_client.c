@@ -20,7 +20,8 @@ static bool peer_is_root(int fd, const char *path, struct err *e)
 	socklen_t len = sizeof(cred);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		return err_errno(e, errno, "could not read the uid of the process that listens at '%s'", path);
+		return err_errno(e, errno,
+			"could not read the uid of the process that listens at '%s'", path);
 	return cred.uid == 0 || err_set(e, ERR_DENIED, "uid %u, not root, listens at '%s': warrants from it are not accepted",
 					(unsigned)cred.uid, path);
 }
@@ -59,7 +60,8 @@ static bool warrant_exchange(int fd, struct frame *f, int subject, struct err *e
 	       (f->type == FRAME_WARRANT || err_set(e, ERR_INTERNAL, "the spawner sent an answer of another type"));
 }
 
-bool warrant_client_request(const struct warrant_query *q, unsigned char ret[WARRANT_LEN], struct err *e)
+bool warrant_client_request(const struct warrant_query *q, unsigned char ret[WARRANT_LEN],
+	struct err *e)
 {
 	AUTO_FD fd = -1;
 	AUTO_FD subject = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies spawner.conf, user and warrant checks to a start request. */
+/* Checks a start request: allowed uids, user name, warrant, artifact. */
 #include "exec/spawner/admission.h"
 #include "base/err.h"
 #include "base/sha256.h"
@@ -29,7 +29,9 @@ static bool warrant_required(const struct admission *a, int64_t uid)
 	return warrant_needed(admission_policy(a), uid) && uid != (int64_t)a->daemon;
 }
 
-/* The warrant covers the standard input through its SHA-256: for an interpreter it is the program. */
+/*
+ * The warrant covers the standard input through its SHA-256: for an interpreter it is the program.
+ */
 static bool stdin_hash_matches(int in, const struct blob *hash)
 {
 	unsigned char sum[SHA256_LEN];
@@ -52,14 +54,16 @@ static bool stdin_hash_matches(int in, const struct blob *hash)
 	return memcmp(sum, hash->data, SHA256_LEN) == 0;
 }
 
-static bool warrant_check(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
-	struct err *e)
+static bool warrant_check(const struct admission *a, const struct frame_start *s,
+	const struct payload *p, int in, struct err *e)
 {
-	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = p->bytes, .len = p->bytes_len};
+	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = p->bytes,
+		.len = p->bytes_len};
 	const char *who = p->spec.uid == 0 ? "root" : "its owner";
 
 	if (!s->has_warrant || !a->key)
-		return err_set(e, ERR_DENIED, "no warrant: %s must approve the job with 'jobctl approve'", who);
+		return err_set(e, ERR_DENIED,
+			"no warrant: %s must approve the job with 'jobctl approve'", who);
 	if (!warrant_key_verify(a->key, &order, s->warrant))
 		return err_set(e, ERR_DENIED, "the warrant does not match the job: %s must review it and run "
 						"'jobctl approve'", who);
@@ -67,14 +71,15 @@ static bool warrant_check(const struct admission *a, const struct frame_start *s
 	       err_set(e, ERR_DENIED, "the standard input differs from the approved one");
 }
 
-bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in,
-	enum start_failure *why, struct err *e)
+bool admission_check_order(const struct admission *a, const struct frame_start *s,
+	const struct payload *p, int in, enum start_failure *why, struct err *e)
 {
 	int64_t uid = p->spec.uid;
 
 	(void)s;
 	if (!a->conf && uid != (int64_t)a->self.uid) {
-		err_set(e, ERR_DENIED, "this spawner starts only jobs of uid %u", (unsigned)a->self.uid);
+		err_set(e, ERR_DENIED, "this spawner starts only jobs of uid %u",
+			(unsigned)a->self.uid);
 		return start_failure_set(why, START_NOT_ALLOWED);
 	}
 	if (a->conf && !spawner_conf_uid_allowed(a->conf, uid)) {
@@ -90,11 +95,13 @@ bool admission_check_order(const struct admission *a, const struct frame_start *
 	return true;
 }
 
-bool admission_check_user(const struct exec_spec *o, const struct user *u, enum start_failure *why, struct err *e)
+bool admission_check_user(const struct exec_spec *o, const struct user *u, enum start_failure *why,
+	struct err *e)
 {
 	if ((int64_t)u->uid == o->uid && (u->unnamed || strcmp(u->name, o->owner) == 0))
 		return true;
-	err_set(e, ERR_DENIED, "uid %lld now belongs to '%s', but the job belongs to '%s'", (long long)o->uid, u->name, o->owner);
+	err_set(e, ERR_DENIED, "uid %lld now belongs to '%s', but the job belongs to '%s'",
+		(long long)o->uid, u->name, o->owner);
 	return start_failure_set(why, START_OTHER_USER);
 }
 

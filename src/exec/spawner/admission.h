@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks whether a user and execution specification may start a worker, independent of the daemon. */
+/* Checks whether a start request is allowed, independent of the daemon. */
 #pragma once
 #include "core/job/start_failure.h"
 #include "core/job/start_plan.h"
@@ -13,21 +13,34 @@ struct spawner_conf;
 struct warrant_key;
 
 struct admission {
-	const struct spawner_conf *conf; /* system mode: workers run as their owners; NULL: user mode, workers run as 'self' only */
+	/* System mode: workers run as their owners; NULL: user mode, workers run as 'self' only. */
+	const struct spawner_conf *conf;
 	struct user self;                /* in user mode: the user of the spawner */
 	const struct warrant_key *key;   /* NULL: no warrants; borrowed like conf */
-	uid_t daemon;                    /* uid of the daemon. Its jobs need no warrant: the daemon can already run processes as this uid. */
+	/*
+	 * UID of the daemon. Its jobs need no warrant: the daemon can already run processes as this
+	 * uid.
+	 */
+	uid_t daemon;
 };
 
-/* Checks uid, warrant and artifact. The name of the owner is checked later by admission_check_user(). */
-bool admission_check_order(const struct admission *a, const struct frame_start *s, const struct payload *p, int in /* -1: none */,
-	enum start_failure *why, struct err *e);
+/*
+ * Checks uid, warrant and artifact. The name of the owner is checked later by
+ * admission_check_user().
+ */
+bool admission_check_order(const struct admission *a, const struct frame_start *s,
+	const struct payload *p, int in /* -1: none */, enum start_failure *why, struct err *e);
 /* Whether the uid still belongs to the user name of the specification. */
-bool admission_check_user(const struct exec_spec *o, const struct user *u, enum start_failure *why, struct err *e);
+bool admission_check_user(const struct exec_spec *o, const struct user *u, enum start_failure *why,
+	struct err *e);
 
-/* Whether a file may be opened as this uid. Jobs that need a warrant have no artifact, so their files are refused. */
+/*
+ * Whether a file may be opened as this uid. Jobs that need a warrant have no artifact, so their
+ * files are refused.
+ */
 bool admission_check_file(const struct admission *a, int64_t uid);
 
-const struct user *admission_self(const struct admission *a); /* NULL: system mode, the owner must be looked up */
+/* NULL: system mode, the owner must be looked up. */
+const struct user *admission_self(const struct admission *a);
 enum warrant_policy admission_policy(const struct admission *a);
 bool admission_uses_pam(const struct admission *a);

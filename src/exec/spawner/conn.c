@@ -34,7 +34,10 @@ static void worker_detach_daemon(struct worker *w, void *arg)
 	w->reports = w->phase == WORKER_ENDED ? REPORT_ENDED : 0;
 }
 
-/* The daemon has disconnected. Ends and running workers are kept for the next daemon; starts that did not run are dropped. */
+/*
+ * The daemon has disconnected. Ends and running workers are kept for the next daemon; starts that
+ * did not run are dropped.
+ */
 static void conns_daemon_gone(struct conns *cs)
 {
 	struct worker *w;
@@ -81,11 +84,13 @@ bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_
 		return false;
 	r = frame_send(c->source.fd, f, fds, n);
 	if (r == -EAGAIN) {
-		c->full = true; /* stop reading requests meanwhile, so that the queue of answers stays bounded */
+		/* Stop reading requests meanwhile, so that the queue of answers stays bounded. */
+		c->full = true;
 		r = epoll_source_watch(c->all->ep, &c->source, EPOLL_CTL_MOD, EPOLLOUT) < 0 ? -errno : -EAGAIN;
 	}
 	if (r < 0 && r != -EAGAIN) {
-		log_warning("lost the connection to the daemon '%s': %s; its jobs keep running", c->node, strerror(-r));
+		log_warning("lost the connection to the daemon '%s': %s; its jobs keep running",
+			c->node, strerror(-r));
 		conn_close(c);
 	}
 	return r == 0;
@@ -108,9 +113,9 @@ static struct conn **unauthenticated_slot(struct conn *unauthenticated[UNAUTHENT
 static void on_conn_frames(struct epoll_source *s, uint32_t events);
 
 /*
- * The only constructor of a connection. The peer's uid always comes from the kernel (SO_PEERCRED), both for an accepted
- * descriptor and for one that was inherited over a re-exec. NULL: the uid cannot be read or may not connect; the caller
- * keeps the descriptor.
+ * The only constructor of a connection. The peer's uid always comes from the kernel (SO_PEERCRED),
+ * both for an accepted descriptor and for one that was inherited over a re-exec. NULL: the uid
+ * cannot be read or may not connect; the caller keeps the descriptor.
  */
 static struct conn *conn_new(struct conns *cs, int fd, bool warrant_only)
 {
@@ -191,14 +196,16 @@ static void hello_handle(struct conn *c, const struct frame *f)
 {
 	struct frame answer;
 
-	c->version = frame_version_pick(FRAME_VERSION_OLDEST, FRAME_VERSION, f->hello.oldest, f->hello.newest);
+	c->version = frame_version_pick(FRAME_VERSION_OLDEST, FRAME_VERSION, f->hello.oldest,
+		f->hello.newest);
 	if (!c->version) {
 		log_warning("refused a daemon: it supports protocol versions %u to %u, this spawner %d to %d", f->hello.oldest,
 			f->hello.newest, FRAME_VERSION_OLDEST, FRAME_VERSION);
 		frame_init(&answer, FRAME_REFUSED, 0);
 		answer.refused.oldest = FRAME_VERSION_OLDEST;
 		answer.refused.newest = FRAME_VERSION;
-		frame_text(answer.refused.error, FRAME_TEXT_MAX, "no common version of the protocol");
+		frame_text(answer.refused.error, FRAME_TEXT_MAX,
+			"no common version of the protocol");
 		conn_send(c, &answer);
 		conn_close(c);
 		return;
@@ -216,7 +223,9 @@ static void hello_handle(struct conn *c, const struct frame *f)
 
 /* ---- requests of the daemon ---- */
 
-/* Opens the memfd again: read-only, with an offset of 0 of its own. Returns a descriptor or -errno. */
+/*
+ * Opens the memfd again: read-only, with an offset of 0 of its own. Returns a descriptor or -errno.
+ */
 static int stdin_reopen(int fd)
 {
 	char path[64];
@@ -233,10 +242,12 @@ static bool start_part_valid(const struct frame_start *s, const struct exec_spec
 	       err_set(e, ERR_INVALID, "invalid start: the job has no part %lld", (long long)s->part);
 }
 
-static bool start_artifact_valid(const struct frame_start *s, const struct exec_spec *o, const int *fds, struct err *e)
+static bool start_artifact_valid(const struct frame_start *s, const struct exec_spec *o,
+	const int *fds, struct err *e)
 {
 	if (s->has_artifact != (o->artifact && s->part == 0))
-		return err_set(e, ERR_INVALID, "invalid start: artifact descriptor and specification disagree");
+		return err_set(e, ERR_INVALID,
+			"invalid start: artifact descriptor and specification disagree");
 	return !s->has_artifact || artifact_mount_valid(fds[s->has_stdin ? 2 : 1]) ||
 	       err_set(e, ERR_INVALID, "invalid start: the artifact is not a directory");
 }
@@ -251,7 +262,8 @@ static const char *start_refusal(const struct workers *ws)
 	return NULL;
 }
 
-static void start_request_new(struct conns *cs, const struct frame_start *s, struct payload *p, const int *fds)
+static void start_request_new(struct conns *cs, const struct frame_start *s, struct payload *p,
+	const int *fds)
 {
 	const char *why = start_refusal(cs->workers);
 	AUTO_FD in = -1;
@@ -263,7 +275,8 @@ static void start_request_new(struct conns *cs, const struct frame_start *s, str
 	if (!why && s->has_artifact && (artifact = fcntl(fds[s->has_stdin ? 2 : 1], F_DUPFD_CLOEXEC, 3)) < 0)
 		why = "could not keep the artifact open";
 	if (!why) {
-		start_queue_add(cs->starts, &(struct start_request){s, p, STEAL_FD(in), STEAL_FD(artifact)});
+		start_queue_add(cs->starts,
+			&(struct start_request){s, p, STEAL_FD(in), STEAL_FD(artifact)});
 		return;
 	}
 	w = worker_start_refuse(cs->workers, s, cs->workers->stopping ? START_STOPPING : START_TRANSIENT, why);
@@ -345,7 +358,8 @@ static bool request_lease(struct conn *c, const struct frame *f, const int *fds,
 	return true;
 }
 
-static bool request_forget_output(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+static bool request_forget_output(struct conn *c, const struct frame *f, const int *fds,
+	struct err *e)
 {
 	struct err ignored = {};
 
@@ -361,7 +375,8 @@ static bool request_open_file(struct conn *c, const struct frame *f, const int *
 	return open_files_add(&c->all->starts->files, f->open_file.uid, fds[0], fds[1], e);
 }
 
-static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *, struct err *) = {
+static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *,
+	struct err *) = {
 	[FRAME_START] = request_start,
 	[FRAME_CANCEL] = request_cancel,
 	[FRAME_ACK] = request_ack,
@@ -387,7 +402,8 @@ static bool conn_frame_read(struct conn *c)
 	int r = frame_recv(c->source.fd, &f, &len, fds, &n);
 
 	if (r == -ECONNRESET)
-		return true; /* the peer closed with unread data; its own frames can still be read */
+		/* The peer closed with unread data; its own frames can still be read. */
+		return true;
 	if (r == -EAGAIN)
 		return false;
 	if (r < 0) {
@@ -433,7 +449,8 @@ static void on_conn_frames(struct epoll_source *s, uint32_t events)
 /* ---- all connections ---- */
 
 /* Restores a connection after a re-exec. If its peer may not connect, the connection is closed. */
-bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e)
+bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node,
+	struct err *e)
 {
 	struct conn *c = conn_new(cs, from->fd, false);
 
@@ -459,7 +476,8 @@ int conns_watch(struct conns *cs, int listen, int warrant_listen)
 {
 	cs->listen = (struct epoll_source){listen, on_daemon_connect};
 	cs->warrant_listen = (struct epoll_source){warrant_listen, on_warrant_client_connect};
-	if (warrant_listen >= 0 && epoll_source_watch(cs->ep, &cs->warrant_listen, EPOLL_CTL_ADD, EPOLLIN) < 0)
+	if (warrant_listen >= 0 &&
+		epoll_source_watch(cs->ep, &cs->warrant_listen, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return -errno;
 	return epoll_source_watch(cs->ep, &cs->listen, EPOLL_CTL_ADD, EPOLLIN) < 0 ? -errno : 0;
 }

@@ -40,23 +40,30 @@ struct conns {
 	const struct admission *admission;
 	uid_t daemon_uid;         /* the uid that may connect, besides root */
 	struct epoll_source listen;     /* the descriptor is borrowed */
-	struct epoll_source warrant_listen;       /* the warrant socket, open to all users; -1: none; borrowed */
+	/* The warrant socket, open to all users; -1: none; borrowed. */
+	struct epoll_source warrant_listen;
 	struct conn *unauthenticated[UNAUTHENTICATED_MAX];
 	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* accepted on the warrant socket */
-	int64_t checked_bytes;            /* bytes checked for non-root warrant clients, decaying: see conn_warrant.c */
+	/* Bytes checked for non-root warrant clients, decaying: see conn_warrant.c. */
+	int64_t checked_bytes;
 	usec_t checked_at;          /* CLOCK_BOOTTIME of the last update of 'checked_bytes' */
 	struct conn *daemon;      /* NULL: none */
 	struct conn *closed;        /* closed; freed by conns_cleanup() */
 };
 
 int conns_watch(struct conns *cs, int listen, int warrant_listen /* -1: none */); /* 0, or -errno */
-bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node, struct err *e);
-usec_t conns_cleanup(struct conns *cs, usec_t now);      /* frees closed connections, closes those without hello; returns the next timeout */
+bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const char *node,
+	struct err *e);
+/* Frees closed connections, closes those without hello; returns the next timeout. */
+usec_t conns_cleanup(struct conns *cs, usec_t now);
 void conns_done(struct conns *cs);
-void conns_report(struct conns *cs);                  /* sends the reports of workers while the socket has room */
+/* Sends the reports of workers while the socket has room. */
+void conns_report(struct conns *cs);
 
-void conn_close(struct conn *c);                      /* may be called twice; freed by conns_cleanup() */
-void conn_warrant_request(struct conn *c, const struct frame *f, int fd); /* sends the answer and closes */
+/* May be called twice; freed by conns_cleanup(). */
+void conn_close(struct conn *c);
+/* Sends the answer and closes. */
+void conn_warrant_request(struct conn *c, const struct frame *f, int fd);
 
 /* False: not sent. The socket buffer is full (c->full is set) or the connection was closed. */
 bool conn_send(struct conn *c, const struct frame *f);

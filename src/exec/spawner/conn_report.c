@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends worker starts and ends to the connected daemon. */
+/* Sends the reports of workers to the connected daemon. */
 #include "base/auto.h"
 #include "base/failpoint.h"
 #include "exec/child/sandbox.h"
@@ -31,7 +31,10 @@ static const struct {
 	{REPORT_ENDED, FRAME_ENDED, worker_end_frame},
 };
 
-/* False: the socket buffer is full or the connection is closed; unsent reports stay with the worker. */
+/*
+ * False: the socket buffer is full or the connection is closed; unsent reports stay with the
+ * worker.
+ */
 static bool worker_report(struct conn *c, struct worker *w)
 {
 	for (size_t i = 0; i < ELEMENTS(reports); i++) {

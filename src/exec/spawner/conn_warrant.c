@@ -12,13 +12,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Rate limit of all users except root together. Hashing 16 MiB takes at most a tenth of a second. */
+/*
+ * Rate limit of all users except root together. Hashing 16 MiB takes at most a tenth of a second.
+ */
 #define CHECKED_BYTES_PER_SECOND (INT64_C(16) << 20)
 #define USER_ORDER_MAX (1 << 20) /* bytes of one specification of a user other than root */
 
 /*
- * Root may approve any job. An owner may approve his own jobs if spawner.conf requires warrants for all. A new warrant always
- * covers the identity and the name of the job, so that the daemon cannot use it for another job.
+ * Root may approve any job. An owner may approve his own jobs if spawner.conf requires warrants for
+ * all. A new warrant always covers the identity and the name of the job, so that the daemon cannot
+ * use it for another job.
  */
 static bool approval_allowed(const struct conn *c, const struct warrant_subject *t, struct err *e)
 {
@@ -27,20 +30,22 @@ static bool approval_allowed(const struct conn *c, const struct warrant_subject 
 	if (t->kind == WARRANT_OF_ORDER && !exec_spec_parse(&o, t->data, t->len, e))
 		return false;
 	if (t->kind == WARRANT_OF_ORDER && !o.job.data)
-		return err_set(e, ERR_DENIED, "the request does not name the job; use the jobctl of this version");
+		return err_set(e, ERR_DENIED,
+			"the request does not name the job; use the jobctl of this version");
 	if (c->peer == 0 || (admission_policy(c->all->admission) == WARRANT_ALL &&
 				    (t->kind == WARRANT_OF_TEXT || o.uid == (int64_t)c->peer)))
 		return true;
 	return err_set(e, ERR_DENIED, "only root or the owner of a job can approve it");
 }
 
-static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant *ask, const struct warrant_subject *t,
-	unsigned char ret[WARRANT_LEN], struct err *e)
+static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant *ask,
+	const struct warrant_subject *t, unsigned char ret[WARRANT_LEN], struct err *e)
 {
 	const struct admission *a = c->all->admission;
 
 	if (!a->key)
-		return err_set(e, ERR_DENIED, "this spawner serves one user and does not use warrants");
+		return err_set(e, ERR_DENIED,
+			"this spawner serves one user and does not use warrants");
 	if (ask->check) {
 		struct warrant_subject roots = *t;
 
@@ -77,7 +82,8 @@ static bool approval_rate_check(struct conn *c, size_t len, struct err *e)
 
 void conn_warrant_request(struct conn *c, const struct frame *f, int fd)
 {
-	struct warrant_subject t = {.kind = (enum warrant_kind)f->ask_warrant.kind, .uid = c->peer, .data = MAP_FAILED};
+	struct warrant_subject t = {.kind = (enum warrant_kind)f->ask_warrant.kind, .uid = c->peer,
+		.data = MAP_FAILED};
 	size_t max = t.kind == WARRANT_OF_TEXT ? WARRANT_TEXT_MAX : c->peer == 0 ? EXEC_SPEC_MAX : USER_ORDER_MAX;
 	struct frame answer;
 	struct err e = {};
@@ -90,7 +96,8 @@ void conn_warrant_request(struct conn *c, const struct frame *f, int fd)
 	if (!e.kind && (t.data = mmap(NULL, t.len, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED)
 		err_set(&e, ERR_BUSY, "could not read what is to be approved");
 	if (!e.kind)
-		answer.warrant.given = warrant_decide(c, &f->ask_warrant, &t, answer.warrant.warrant, &e);
+		answer.warrant.given = warrant_decide(c, &f->ask_warrant, &t,
+			answer.warrant.warrant, &e);
 	if (!answer.warrant.given) {
 		memset(answer.warrant.warrant, 0, WARRANT_LEN);
 		frame_text(answer.warrant.error, FRAME_TEXT_MAX, e.msg);

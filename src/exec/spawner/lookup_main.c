@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Main function of the user lookup process. NSS and PAM modules run only in this process. */
+/* Main function of the user lookup process, which calls NSS modules for the spawner. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -39,7 +39,8 @@ int lookup_main(const char *whom, bool pam)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(2 * LOOKUP_TIMEOUT / USEC_SEC); /* in case the spawner does not kill this process */
-	found = lookup_user(whom, &a->user, &why, &e) && (!pam || pam_account_check(a->user.name, &why, &e));
+	found = lookup_user(whom, &a->user, &why, &e) &&
+		(!pam || pam_account_check(a->user.name, &why, &e));
 	a->magic = LOOKUP_MAGIC;
 	a->failure = found ? LOOKUP_FOUND : (int32_t)why;
 	snprintf(a->error, sizeof(a->error), "%.*s", (int)sizeof(a->error) - 1, found ? "" : e.msg);

@@ -21,10 +21,16 @@ struct lookup_answer {
 	struct user user;
 };
 
-/* The main function of the lookup process: 'whom' is a name or a uid in digits. Returns the exit status. */
+/*
+ * The main function of the lookup process: 'whom' is a name or a uid in digits. Returns the exit
+ * status.
+ */
 int lookup_main(const char *whom, bool pam);
 
-/* Starts a process that writes its answer to *ret_fd. The caller reaps it and owns the descriptor. 0, or -errno. */
+/*
+ * Starts a process that writes its answer to *ret_fd. The caller reaps it and owns the descriptor.
+ * 0, or -errno.
+ */
 struct lookup_request {
 	const char *whom;
 	bool pam;                    /* also call the PAM account check */

@@ -35,7 +35,8 @@ struct open_file {
 	int socket;             /* owned; -1: the child has it */
 	struct launcher_start *launching; /* the child is being started; NULL otherwise */
 	int pidfd;              /* owned; -1: no child yet */
-	struct cgroup group;    /* of the child, inside the group of the owner, so that the child counts for the owner */
+	/* Of the child, inside the group of the owner, so that the child counts for the owner. */
+	struct cgroup group;
 	struct deadline deadline;
 	struct open_file *next;
 };
@@ -71,7 +72,8 @@ static void open_file_refuse(struct open_files *of, struct open_file *f /* freed
 }
 
 /* The child runs or could not be started. In both cases the entry is freed at its deadline. */
-static void on_open_file_launched(enum launch_event event, const struct child_report *report, void *arg)
+static void on_open_file_launched(enum launch_event event, const struct child_report *report,
+	void *arg)
 {
 	struct open_file *f = arg;
 	struct child child;
@@ -94,10 +96,14 @@ static int open_file_launch(struct open_files *of, struct open_file *f, const st
 	char *const argv[] = {(char *)"/proc/self/exe", (char *)"--open-file", NULL}, *const none[] = {NULL};
 	struct workers *ws = of->workers;
 	AUTO_FD in = io_memfd_sealed("jobsched-file", f->path, strlen(f->path) + 1);
-	/* The child has exactly the rights of the owner, independent of the sandbox profile of the job. */
+	/*
+	 * The child has exactly the rights of the owner, independent of the sandbox profile of the
+	 * job.
+	 */
 	const struct sandbox_prepared plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
-	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
+	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true},
+		{RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
 	int error;
 
 	if (in < 0 || lseek(in, 0, SEEK_SET) < 0)
@@ -111,8 +117,12 @@ static int open_file_launch(struct open_files *of, struct open_file *f, const st
 		.artifact = -1}, on_open_file_launched, f, &f->launching);
 }
 
-/* The entry is kept until its deadline, so that a child that the owner has stopped with a signal is killed. */
-static void open_file_proceed(struct open_files *of, struct open_file *f, const struct user_answer *a)
+/*
+ * The entry is kept until its deadline, so that a child that the owner has stopped with a signal is
+ * killed.
+ */
+static void open_file_proceed(struct open_files *of, struct open_file *f,
+	const struct user_answer *a)
 {
 	const struct user *u = a->user;
 
@@ -121,7 +131,8 @@ static void open_file_proceed(struct open_files *of, struct open_file *f, const 
 	else if (open_file_launch(of, f, u) < 0)
 		open_file_refuse(of, f, EIO);
 	else
-		deadline_set(&of->deadlines, &f->deadline, clock_boot(&clock_system) + CHILD_TIMEOUT);
+		deadline_set(&of->deadlines, &f->deadline,
+			clock_boot(&clock_system) + CHILD_TIMEOUT);
 }
 
 static bool open_file_payload_parse(int fd, struct open_file *f, struct err *e)
@@ -138,7 +149,8 @@ static bool open_file_payload_parse(int fd, struct open_file *f, struct err *e)
 	owner = text.len ? strnlen(text.data, text.len) : 0;
 	if (owner + 2 > text.len || text.data[text.len - 1] != '\0' || strlen(text.data + owner + 1) + owner + 2 != text.len ||
 		text.data[owner + 1] != '/')
-		return err_set(e, ERR_INVALID, "invalid open_file: not an owner and an absolute path");
+		return err_set(e, ERR_INVALID,
+			"invalid open_file: not an owner and an absolute path");
 	f->owner = xstrdup(text.data);
 	f->path = xstrdup(text.data + owner + 1);
 	return true;

@@ -23,13 +23,17 @@ struct open_files {
 };
 void open_files_done(struct open_files *of);
 /*
- * 'payload' is a sealed memfd with the owner's name and the path, each NUL-terminated. 'socket' gets one packet: an errno,
- * with the descriptor of the file if it is 0. Both are borrowed. False: the payload is invalid.
+ * 'payload' is a sealed memfd with the owner's name and the path, each NUL-terminated. 'socket'
+ * gets one packet: an errno, with the descriptor of the file if it is 0. Both are borrowed. False:
+ * the payload is invalid.
  */
 bool open_files_add(struct open_files *of, int64_t uid, int payload, int socket, struct err *e);
 void open_files_user_found(struct open_files *of, uid_t uid, const struct user_answer *a);
 void open_files_timeouts(struct open_files *of, usec_t now); /* kills children that took too long */
 usec_t open_files_next_timeout(const struct open_files *of);
 
-/* The main function of the child: reads the path from descriptor 0, sends the packet to descriptor 1. */
+/*
+ * The main function of the child: reads the path from descriptor 0, sends the packet to descriptor
+ * 1.
+ */
 int open_file_main(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Main function of the process that opens a file as the owner of a job and sends the descriptor to a socket. */
+/* Main function of the process that opens a file as the owner of a job. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/io.h"
@@ -18,7 +18,8 @@
 /* Magic links of procfs could lead to descriptors of this process, so they are not followed. */
 static int plain_file_open(const char *path)
 {
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, .resolve = RESOLVE_NO_MAGICLINKS};
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		.resolve = RESOLVE_NO_MAGICLINKS};
 	AUTO_FD fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	int r;
 
@@ -41,7 +42,8 @@ int open_file_main(void)
 	AUTO_FD fd = -1;
 
 	alarm(TIMEOUT_SECONDS);
-	if (io_read_all(0, &path, OPEN_FILE_PAYLOAD_MAX) < 0 || path.len == 0 || path.data[path.len - 1] != '\0')
+	if (io_read_all(0, &path, OPEN_FILE_PAYLOAD_MAX) < 0 || path.len == 0 ||
+		path.data[path.len - 1] != '\0')
 		return 1;
 	fd = plain_file_open(path.data);
 	if (fd < 0) {

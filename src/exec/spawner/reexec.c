@@ -30,7 +30,8 @@ bool reexec_init(struct reexec *x, char *const *argv, struct err *e)
 		return err_errno(e, errno, "could not read the path of this program");
 	path[n] = '\0';
 	if ((size_t)n > strlen(gone) && strcmp(path + n - strlen(gone), gone) == 0)
-		path[n - (ssize_t)strlen(gone)] = '\0'; /* the file was replaced since this program was executed */
+		/* The file was replaced since this program was executed. */
+		path[n - (ssize_t)strlen(gone)] = '\0';
 	*x = (struct reexec){.path = xstrdup(path), .argv = argv};
 	return true;
 }
@@ -41,20 +42,27 @@ void reexec_done(struct reexec *x)
 	x->path = NULL;
 }
 
-/* Returns the exit status, or -1 if the process did not exit within the timeout or was killed by a signal. */
+/*
+ * Returns the exit status, or -1 if the process did not exit within the timeout or was killed by a
+ * signal.
+ */
 static int exit_status_wait(pid_t pid)
 {
 	AUTO_FD pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	siginfo_t si = {};
 
-	if (pidfd < 0 || poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, CHECK_TIMEOUT_MS) != 1)
+	if (pidfd < 0 ||
+		poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, CHECK_TIMEOUT_MS) != 1)
 		kill(pid, SIGKILL); /* not reaped yet, so the pid is not reused */
 	while (waitid(P_PID, (id_t)pid, &si, WEXITED) < 0 && errno == EINTR)
 		;
 	return si.si_code == CLD_EXITED ? si.si_status : -1;
 }
 
-/* The arguments of this program without an earlier --resume, then 'option' with its value. The caller frees the array. */
+/*
+ * The arguments of this program without an earlier --resume, then 'option' with its value. The
+ * caller frees the array.
+ */
 static char **argv_with_option(const struct reexec *x, char *option, char *value)
 {
 	char **argv;
@@ -103,7 +111,8 @@ int reexec_check(const struct reexec *x, struct err *e)
 	return -1;
 }
 
-bool reexec_exec(const struct reexec *x, int program, int state, const struct reexec_state_fds *fds, struct err *e)
+bool reexec_exec(const struct reexec *x, int program, int state, const struct reexec_state_fds *fds,
+	struct err *e)
 {
 	AUTO_TEXT number = xprintf("%d", state);
 	char **argv = argv_with_option(x, (char *)RESUME, number);

@@ -91,9 +91,13 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, reports, 0, REPORT_ENDED * 2 - 1),
 };
 
-/* A member that is not in the table is lost at a re-exec and is initialised again by the new program. */
+/*
+ * A member that is not in the table is lost at a re-exec and is initialised again by the new
+ * program.
+ */
 #if defined(__x86_64__)
-_Static_assert(sizeof(struct worker) == 816, "struct worker has changed: does the new member belong in the table above?");
+_Static_assert(sizeof(struct worker) == 816,
+	"struct worker has changed: does the new member belong in the table above?");
 #endif
 
 static const struct reexec_state_field end_fields[] = {
@@ -149,7 +153,8 @@ static void fd_list_add(struct reexec_state_fds *f, int fd)
 	f->v[f->n++] = fd;
 }
 
-static void record_put(struct state_writer *s, enum reexec_state_kind kind, const void *object, const void *text, size_t len)
+static void record_put(struct state_writer *s, enum reexec_state_kind kind, const void *object,
+	const void *text, size_t len)
 {
 	const struct reexec_state_table *t = &reexec_state_tables[kind];
 	uint32_t head[2] = {kind};
@@ -188,7 +193,9 @@ static void worker_put(struct worker *w, void *arg)
 
 		frame_init(&f, FRAME_ENDED, FRAME_VERSION);
 		f.ended = *w->told;
-		record_put(s, REEXEC_STATE_ENDED, &(struct reexec_state_end){.asked = w->asked, .reports = w->reports}, &f, f.size);
+		record_put(s, REEXEC_STATE_ENDED,
+			&(struct reexec_state_end){.asked = w->asked, .reports = w->reports}, &f,
+			f.size);
 		return;
 	}
 	if (!w->deadline.position)
@@ -197,7 +204,8 @@ static void worker_put(struct worker *w, void *arg)
 	record_put(s, REEXEC_STATE_WORKER, w, w->error, w->error ? strlen(w->error) : 0);
 }
 
-int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws, struct reexec_state_fds *ret)
+int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws,
+	struct reexec_state_fds *ret)
 {
 	const uint32_t opening[2] = {REEXEC_STATE_MAGIC, REEXEC_STATE_VERSION};
 	struct state_writer s = {.fds = ret};

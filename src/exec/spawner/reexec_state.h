@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State passed to the new program when the spawner re-executes: a sealed memory file. */
 /*
- * Format: a magic number and the version, then records. A record has its kind and length (32 bits each), the numbers of
- * this kind in the order of its table (64 bits each), and the remaining bytes as one text. The last record is of kind
- * REEXEC_STATE_LAST. Descriptors keep their numbers over exec(). The new program applies nothing unless all records are
- * valid.
+ * Format: a magic number and the version, then records. A record has its kind and length (32 bits
+ * each), the numbers of this kind in the order of its table (64 bits each), and the remaining bytes
+ * as one text. The last record is of kind REEXEC_STATE_LAST. Descriptors keep their numbers over
+ * exec(). The new program applies nothing unless all records are valid.
  */
 #pragma once
 #include "exec/proto/frame.h"
@@ -26,7 +26,8 @@ struct reexec_state_head {
 	int listen, output_dir, lock;
 	int groups;                       /* directory of the control groups; -1: none */
 	int64_t groups_next;
-	int64_t nofile_soft, nofile_hard; /* RLIMIT_NOFILE for workers; the spawner has raised its own */
+	/* RLIMIT_NOFILE for workers; the spawner has raised its own. */
+	int64_t nofile_soft, nofile_hard;
 	int64_t lease_end, lease_kill;
 	int stopping;
 	int64_t stop_until, idle_since;
@@ -40,21 +41,28 @@ struct reexec_state_fds { /* descriptors that must stay open over exec() */
 
 struct reexec_state; /* read and validated, not applied */
 
-/* Returns a memfd or -errno. *ret gets all descriptors that the state names, and the memfd itself. */
-int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws, struct reexec_state_fds *ret);
+/*
+ * Returns a memfd or -errno. *ret gets all descriptors that the state names, and the memfd itself.
+ */
+int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws,
+	struct reexec_state_fds *ret);
 void reexec_state_fds_done(struct reexec_state_fds *f);
-void reexec_state_fds_inherit(const struct reexec_state_fds *f, bool on); /* clears or sets FD_CLOEXEC */
+/* Clears or sets FD_CLOEXEC. */
+void reexec_state_fds_inherit(const struct reexec_state_fds *f, bool on);
 
 /* Validates the state and sets FD_CLOEXEC on the descriptors that it names. */
-bool reexec_state_parse(char *data /* moved */, size_t len, struct reexec_state **ret, struct err *e);
+bool reexec_state_parse(char *data /* moved */, size_t len, struct reexec_state **ret,
+	struct err *e);
 /* Reads a memfd, parses it, and closes all descriptors that the state does not name. */
 bool reexec_state_open(int fd, struct reexec_state **ret, struct err *e);
 const struct reexec_state_head *reexec_state_head(const struct reexec_state *s);
-bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws, struct err *e);
+bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws,
+	struct err *e);
 void reexec_state_free(struct reexec_state *s);
 
 /* ---- private to reexec_state*.c ---- */
-enum reexec_state_kind { REEXEC_STATE_HEAD = 1, REEXEC_STATE_CONN, REEXEC_STATE_WORKER, REEXEC_STATE_ENDED, REEXEC_STATE_ORPHAN, REEXEC_STATE_LAST, REEXEC_STATE_KIND_MAX };
+enum reexec_state_kind { REEXEC_STATE_HEAD = 1, REEXEC_STATE_CONN, REEXEC_STATE_WORKER,
+	REEXEC_STATE_ENDED, REEXEC_STATE_ORPHAN, REEXEC_STATE_LAST, REEXEC_STATE_KIND_MAX };
 
 struct reexec_state_field {
 	const char *name;

@@ -51,7 +51,8 @@ static void field_set(const struct reexec_state_field *f, void *object, int64_t 
 		memcpy(at, &narrow, sizeof(narrow));
 }
 
-static bool record_fields_read(struct state_reader *r, const struct reexec_state_table *t, const char *from, struct err *e)
+static bool record_fields_read(struct state_reader *r, const struct reexec_state_table *t,
+	const char *from, struct err *e)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		const struct reexec_state_field *f = &t->fields[i];
@@ -59,7 +60,8 @@ static bool record_fields_read(struct state_reader *r, const struct reexec_state
 
 		memcpy(&n, from + i * sizeof(n), sizeof(n));
 		if (n < f->min || n > f->max)
-			return err_set(e, ERR_INVALID, "state '%s': %s %" PRId64 " is out of range", t->name, f->name, n);
+			return err_set(e, ERR_INVALID, "state '%s': %s %" PRId64 " is out of range",
+				t->name, f->name, n);
 		field_set(f, &r->head, n);
 	}
 	return true;
@@ -75,11 +77,13 @@ static bool record_read(struct state_reader *r, struct err *e)
 	memcpy(head, r->data + r->at, sizeof(head));
 	r->at += sizeof(head);
 	if (head[0] < REEXEC_STATE_HEAD || head[0] >= REEXEC_STATE_KIND_MAX)
-		return err_set(e, ERR_INVALID, "the state has a record of unknown kind %u", head[0]);
+		return err_set(e, ERR_INVALID, "the state has a record of unknown kind %u",
+			head[0]);
 	t = &reexec_state_tables[head[0]];
 	if (head[1] > r->len - r->at || head[1] < t->n * sizeof(int64_t) ||
 		head[1] - t->n * sizeof(int64_t) > t->text_max)
-		return err_set(e, ERR_INVALID, "state '%s': invalid length of %u bytes", t->name, head[1]);
+		return err_set(e, ERR_INVALID, "state '%s': invalid length of %u bytes", t->name,
+			head[1]);
 	r->kind = (enum reexec_state_kind)head[0];
 	r->text = r->data + r->at + t->n * sizeof(int64_t);
 	r->text_len = head[1] - t->n * sizeof(int64_t);
@@ -117,8 +121,10 @@ static bool inherited_fd_claim(struct reexec_state *s, int fd, struct err *e)
 
 	if (flags < 0)
 		return err_set(e, ERR_INVALID, "the state names descriptor %d, which is not open", fd);
-	if (flags & FD_CLOEXEC) /* the old program has cleared it; it is set here when the descriptor is claimed */
-		return err_set(e, ERR_INVALID, "the state names descriptor %d twice, or it was not inherited", fd);
+	/* The old program has cleared it; it is set here when the descriptor is claimed. */
+	if (flags & FD_CLOEXEC)
+		return err_set(e, ERR_INVALID,
+			"the state names descriptor %d twice, or it was not inherited", fd);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	s->fds.v = xrealloc(s->fds.v, (s->fds.n + 1) * sizeof(int));
 	s->fds.v[s->fds.n++] = fd;
@@ -167,8 +173,10 @@ static bool worker_record_check(const struct worker *w, struct err *e)
 {
 	bool main = w->phase >= WORKER_RUNNING && w->phase <= WORKER_KILLED;
 
-	if (w->run == 0 || w->phase == WORKER_OPENING || main != (w->exit.fd >= 0) || (main && w->pid <= 0))
-		return err_set(e, ERR_INVALID, "state 'worker': run %" PRId64 " does not fit its phase", w->run);
+	if (w->run == 0 || w->phase == WORKER_OPENING || main != (w->exit.fd >= 0) ||
+		(main && w->pid <= 0))
+		return err_set(e, ERR_INVALID,
+			"state 'worker': run %" PRId64 " does not fit its phase", w->run);
 	return true;
 }
 
@@ -177,7 +185,8 @@ static bool end_record_check(const struct state_reader *r, struct frame *f, stru
 	memcpy(f, r->text, r->text_len);
 	if (!frame_check(f, r->text_len, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, e))
 		return false;
-	return f->type == FRAME_ENDED || err_set(e, ERR_INVALID, "state 'ended': a frame of another type");
+	return f->type == FRAME_ENDED ||
+		err_set(e, ERR_INVALID, "state 'ended': a frame of another type");
 }
 
 static bool record_check(struct reexec_state *s, struct state_reader *r, size_t nth, struct err *e)
@@ -210,9 +219,11 @@ static bool records_check(struct reexec_state *s, struct err *e)
 	if (!state_reader_open(&r, s, e))
 		return false;
 	for (size_t nth = 0; r.kind != REEXEC_STATE_LAST; nth++)
-		if (!record_read(&r, e) || !record_check(s, &r, nth, e) || !record_fds_claim(s, &r, e))
+		if (!record_read(&r, e) || !record_check(s, &r, nth, e) ||
+			!record_fds_claim(s, &r, e))
 			return false;
-	return r.at == r.len || err_set(e, ERR_INVALID, "the state has bytes after its last record");
+	return r.at == r.len ||
+		err_set(e, ERR_INVALID, "the state has bytes after its last record");
 }
 
 bool reexec_state_parse(char *data, size_t len, struct reexec_state **ret, struct err *e)
@@ -266,7 +277,8 @@ const struct reexec_state_head *reexec_state_head(const struct reexec_state *s)
 	return &s->head;
 }
 
-static bool record_apply(const struct state_reader *r, struct conns *cs, struct workers *ws, struct err *e)
+static bool record_apply(const struct state_reader *r, struct conns *cs, struct workers *ws,
+	struct err *e)
 {
 	AUTO_TEXT text = r->text_len && r->kind != REEXEC_STATE_ENDED ? xstrndup(r->text, r->text_len) : NULL;
 	struct frame f;
@@ -280,7 +292,8 @@ static bool record_apply(const struct state_reader *r, struct conns *cs, struct 
 		if (!end_record_check(r, &f, e))
 			return false;
 		workers_add_ended(ws, &f.ended);
-		workers_report_restore(ws, f.ended.run, f.ended.fence, r->ended.asked, r->ended.reports);
+		workers_report_restore(ws, f.ended.run, f.ended.fence, r->ended.asked,
+			r->ended.reports);
 		return true;
 	case REEXEC_STATE_ORPHAN:
 		orphans_add(ws, &r->orphan);
@@ -290,7 +303,8 @@ static bool record_apply(const struct state_reader *r, struct conns *cs, struct 
 	}
 }
 
-bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws, struct err *e)
+bool reexec_state_apply(const struct reexec_state *s, struct conns *cs, struct workers *ws,
+	struct err *e)
 {
 	struct state_reader r;
 

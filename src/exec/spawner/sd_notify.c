@@ -18,7 +18,8 @@ static void notify_datagram_send(const char *words, int flags)
 	AUTO_FD fd = -1;
 	size_t len;
 
-	if (!path || (path[0] != '/' && path[0] != '@') || (len = strlen(path)) >= sizeof(a.sun_path))
+	if (!path || (path[0] != '/' && path[0] != '@') ||
+		(len = strlen(path)) >= sizeof(a.sun_path))
 		return;
 	memcpy(a.sun_path, path, len);
 	if (path[0] == '@')
@@ -26,7 +27,8 @@ static void notify_datagram_send(const char *words, int flags)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || sendto(fd, words, strlen(words), MSG_NOSIGNAL | flags, (struct sockaddr *)&a,
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		log_warning("could not send '%s' to the service manager: %s", words, strerror(errno));
+		log_warning("could not send '%s' to the service manager: %s", words,
+			strerror(errno));
 }
 
 void sd_notify_send(const char *words)

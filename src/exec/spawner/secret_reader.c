@@ -76,7 +76,8 @@ static char *secret_error_text(const struct secret_reader *r, size_t at, int err
 	if (error == EFBIG)
 		return xprintf("the secret '%.*s' is too large: all secrets of a job together can have up to %d KiB", name, pair,
 			SECRETS_BYTES >> 10);
-	return xprintf("the secret '%.*s' could not be read from '%.120s': %s", name, pair, path, strerror(error));
+	return xprintf("the secret '%.*s' could not be read from '%.120s': %s", name, pair, path,
+		strerror(error));
 }
 
 static void secret_reader_finish(struct secret_reader *r, const char *why)
@@ -105,7 +106,8 @@ static void on_secrets_answer(struct epoll_source *source, uint32_t events)
 	(void)events;
 	if (source->fd < 0)
 		return;
-	n = read(source->fd, buf_room(&r->answer, ANSWER_MAX + 1 - r->answer.len), ANSWER_MAX + 1 - r->answer.len);
+	n = read(source->fd, buf_room(&r->answer, ANSWER_MAX + 1 - r->answer.len),
+		ANSWER_MAX + 1 - r->answer.len);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n > 0)
@@ -128,7 +130,8 @@ static int secret_paths_memfd(const struct exec_spec *o)
 }
 
 /* The child runs or could not be started. Its answer comes through the pipe. */
-static void on_secret_reader_launched(enum launch_event event, const struct child_report *report, void *arg)
+static void on_secret_reader_launched(enum launch_event event, const struct child_report *report,
+	void *arg)
 {
 	struct secret_reader *r = arg;
 	AUTO_TEXT error = NULL;
@@ -144,7 +147,8 @@ static void on_secret_reader_launched(enum launch_event event, const struct chil
 		orphans_add_helper(r->all->workers, child.pid);
 		return;
 	}
-	error = xprintf("could not read the secrets: could not start a process (%s): %s", child_stage_name(report), strerror(-result));
+	error = xprintf("could not read the secrets: could not start a process (%s): %s",
+		child_stage_name(report), strerror(-result));
 	secret_reader_finish(r, error);
 }
 
@@ -154,10 +158,14 @@ static int secret_reader_launch(struct secret_reader *r, const struct user *owne
 	struct workers *ws = r->all->workers;
 	AUTO_FD in = secret_paths_memfd(r->spec);
 	AUTO_FD out = -1;
-	/* independent of the sandbox profile of the job: it must see the files of the owner, with the owner's rights only */
+	/*
+	 * Independent of the sandbox profile of the job: it must see the files of the owner, with
+	 * the owner's rights only.
+	 */
 	const struct sandbox_prepared plain = {.all = ws->sandboxes,
 		.profile = {.capabilities = SANDBOX_CAPS_ALL, .part[SANDBOX_PRIVILEGES] = 1}};
-	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true}, {RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
+	const struct child_limits limits = {.v = {{RLIMIT_CORE, {0, 0}, true},
+		{RLIMIT_NOFILE, ws->nofile, true}}, .n = 2};
 	int pipe[2];
 
 	if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || pipe2(pipe, O_CLOEXEC) < 0)
@@ -184,8 +192,9 @@ static int secret_reader_group(struct secret_reader *r, const struct user *owner
 	return worker_start_cgroup(r->all->workers, owner->uid, &limits.group, &r->group);
 }
 
-bool secret_reader_start(struct secret_readers *rs, const struct exec_spec *spec, const struct user *owner, secret_reader_fn *fn,
-	void *arg, struct secret_reader **ret, struct err *e)
+bool secret_reader_start(struct secret_readers *rs, const struct exec_spec *spec,
+	const struct user *owner, secret_reader_fn *fn, void *arg, struct secret_reader **ret,
+	struct err *e)
 {
 	struct secret_reader *r = xcalloc(1, sizeof(*r));
 	int error;
@@ -209,7 +218,8 @@ void secret_readers_timeouts(struct secret_readers *rs, usec_t now)
 	struct deadline *d;
 
 	while ((d = deadlines_take(&rs->deadlines, now)))
-		secret_reader_finish(CONTAINER_OF(d, struct secret_reader, deadline), "the secrets could not be read within 5 seconds");
+		secret_reader_finish(CONTAINER_OF(d, struct secret_reader, deadline),
+			"the secrets could not be read within 5 seconds");
 }
 
 usec_t secret_readers_next_timeout(const struct secret_readers *rs)

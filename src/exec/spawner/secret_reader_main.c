@@ -34,7 +34,8 @@ int secret_reader_main(void)
 	size_t room = SECRETS_BYTES;
 
 	alarm(2 * SECRETS_TIMEOUT / USEC_SEC); /* in case the spawner has exited */
-	if (io_read_all(0, &paths, PATHS_BYTES) < 0 || paths.len == 0 || paths.data[paths.len - 1] != '\0')
+	if (io_read_all(0, &paths, PATHS_BYTES) < 0 || paths.len == 0 ||
+		paths.data[paths.len - 1] != '\0')
 		return 1;
 	for (const char *p = paths.data; p < paths.data + paths.len; p += strlen(p) + 1) {
 		AUTO_DONE(buf) value = {};

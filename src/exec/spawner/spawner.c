@@ -63,9 +63,11 @@ static void on_spawner_signal(struct epoll_source *s, uint32_t events)
 			sp->workers.scan_wanted = true;
 		} else if (si.ssi_signo == SIGHUP) {
 			sp->reload = true;
-		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) && !sp->workers.stopping) {
+		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) &&
+			!sp->workers.stopping) {
 			log_info("stopping: ending %zu workers", sp->workers.running);
-			start_queue_refuse(&sp->starts, START_STOPPING, "the spawner is being stopped");
+			start_queue_refuse(&sp->starts, START_STOPPING,
+				"the spawner is being stopped");
 			workers_give_up(&sp->workers, "the spawner is being stopped");
 			workers_stop(&sp->workers);
 		}
@@ -101,7 +103,8 @@ static usec_t spawner_exit_check(struct spawner *sp, usec_t now)
 			sp->quiet_until = 0;
 		else if (!sp->quiet_until)
 			sp->quiet_until = now + STOP_QUIET;
-		sp->leave = !sp->conns.daemon || now >= sp->stop_until || (sp->quiet_until && now >= sp->quiet_until);
+		sp->leave = !sp->conns.daemon || now >= sp->stop_until ||
+			(sp->quiet_until && now >= sp->quiet_until);
 		return sp->quiet_until ? earlier_time(sp->quiet_until, sp->stop_until) : sp->stop_until;
 	}
 	if (sp->conns.daemon || ws->count || !sp->o->linger) {
@@ -114,7 +117,10 @@ static usec_t spawner_exit_check(struct spawner *sp, usec_t now)
 	return sp->idle_since + sp->o->linger;
 }
 
-/* Removes unused control groups and launchers TRIM_AFTER the last worker; until then they are reused. */
+/*
+ * Removes unused control groups and launchers TRIM_AFTER the last worker; until then they are
+ * reused.
+ */
 static usec_t spawner_trim_idle(struct spawner *sp, usec_t now)
 {
 	struct cgroups *g = sp->workers.groups;
@@ -135,10 +141,14 @@ static usec_t spawner_trim_idle(struct spawner *sp, usec_t now)
 	return sp->trim_at ? sp->trim_at : USEC_NEVER;
 }
 
-/* Moves the timer only to an earlier time, to save system calls; an early expiry costs one loop iteration. */
+/*
+ * Moves the timer only to an earlier time, to save system calls; an early expiry costs one loop
+ * iteration.
+ */
 static void spawner_timer_arm(struct spawner *sp, usec_t at)
 {
-	struct itimerspec t = {.it_value = {.tv_sec = at / USEC_SEC, .tv_nsec = at % USEC_SEC * 1000}};
+	struct itimerspec t = {.it_value = {.tv_sec = at / USEC_SEC,
+		.tv_nsec = at % USEC_SEC * 1000}};
 
 	if (at == USEC_NEVER || (sp->armed && sp->armed <= at))
 		return;
@@ -147,7 +157,10 @@ static void spawner_timer_arm(struct spawner *sp, usec_t at)
 	sp->armed = at;
 }
 
-/* Called once per loop iteration. A blocked loop sends no ping; then the service manager kills the spawner and all workers. */
+/*
+ * Called once per loop iteration. A blocked loop sends no ping; then the service manager kills the
+ * spawner and all workers.
+ */
 static usec_t spawner_watchdog_ping(struct spawner *sp, usec_t now)
 {
 	if (!sp->ping_every)
@@ -199,13 +212,20 @@ static bool spawner_reexec(struct spawner *sp, struct err *e)
 
 	if (program < 0)
 		return false;
-	/* launchers are not passed on: their starts are completed, or given up and repeated by the daemon */
+	/*
+	 * Launchers are not passed on: their starts are completed, or given up and repeated by the
+	 * daemon.
+	 */
 	launchers_settle(&sp->workers.launchers, LAUNCH_BLOCKED_AFTER);
 	start_queue_refuse(&sp->starts, START_TRANSIENT, "the spawner is being upgraded");
 	workers_give_up(&sp->workers, "the spawner is being upgraded");
 	launchers_settle(&sp->workers.launchers, LAUNCH_BLOCKED_AFTER);
 	workers_each(&sp->workers, count_opening, &opening);
-	if (opening) { /* workers in this phase cannot be passed on; the end of the launcher wakes the loop, which tries again */
+	/*
+	 * Workers in this phase cannot be passed on; the end of the launcher wakes the loop, which
+	 * tries again.
+	 */
+	if (opening) {
 		sp->reload = true;
 		return err_set(e, ERR_BUSY, "%zu starts are being given up; the reload is repeated when they have ended", opening);
 	}
@@ -245,8 +265,10 @@ static bool spawner_watch(struct spawner *sp, struct err *e)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	sp->signals = (struct epoll_source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), on_spawner_signal};
-	sp->timer = (struct epoll_source){timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), on_spawner_timer};
+	sp->signals = (struct epoll_source){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
+		on_spawner_signal};
+	sp->timer = (struct epoll_source){timerfd_create(CLOCK_BOOTTIME,
+		TFD_CLOEXEC | TFD_NONBLOCK), on_spawner_timer};
 	if (sp->signals.fd < 0 || sp->timer.fd < 0 || epoll_source_watch(sp->ep, &sp->signals, EPOLL_CTL_ADD, EPOLLIN) < 0 ||
 		epoll_source_watch(sp->ep, &sp->timer, EPOLL_CTL_ADD, EPOLLIN) < 0)
 		return err_errno(e, errno, "could not watch signals and timer");
@@ -283,7 +305,8 @@ static bool spawner_resume(struct spawner *sp, struct err *e)
 	if (!reexec_state_apply(sp->o->resume, &sp->conns, &sp->workers, e))
 		return false;
 	sp->workers.stopping = h->stopping;
-	sp->workers.scan_wanted = true; /* the old program may have consumed the SIGCHLD of a child */
+	/* The old program may have consumed the SIGCHLD of a child. */
+	sp->workers.scan_wanted = true;
 	workers_lease(&sp->workers, h->lease_end, h->lease_kill);
 	sp->stop_until = h->stop_until;
 	sp->idle_since = h->idle_since;
@@ -303,7 +326,10 @@ static void spawner_done(struct spawner *sp)
 		close(sp->ep);
 }
 
-/* In user mode there is no configuration: the built-in profiles are used, and missing parts are reported. */
+/*
+ * In user mode there is no configuration: the built-in profiles are used, and missing parts are
+ * reported.
+ */
 static bool spawner_sandboxes_prepare(struct spawner *sp, struct err *e)
 {
 	const struct spawner_options *o = sp->o;
@@ -312,7 +338,8 @@ static bool spawner_sandboxes_prepare(struct spawner *sp, struct err *e)
 	AUTO_DONE(sandbox_profiles) ours = {};
 
 	if (o->conf)
-		return workers_open_sandboxes(&sp->workers, &o->conf->sandboxes, o->conf->sandbox_missing == MISSING_REPORT, init, e);
+		return workers_open_sandboxes(&sp->workers, &o->conf->sandboxes,
+			o->conf->sandbox_missing == MISSING_REPORT, init, e);
 	sandbox_profiles_init(&ours);
 	return workers_open_sandboxes(&sp->workers, &ours, true, init, e);
 }
@@ -335,8 +362,11 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 		user_lookup_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
 		.starts = &sp.starts, .admission = &sp.admission, .daemon_uid = o->daemon};
-	start_queue_init(&sp.starts, &(struct start_queue_options){.ep = sp.ep, .workers = &sp.workers, .admission = &sp.admission});
-	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) || !spawner_sandboxes_prepare(&sp, e) || !spawner_watch(&sp, e))
+	start_queue_init(&sp.starts,
+		&(struct start_queue_options){.ep = sp.ep, .workers = &sp.workers,
+		.admission = &sp.admission});
+	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) ||
+		!spawner_sandboxes_prepare(&sp, e) || !spawner_watch(&sp, e))
 		return false;
 	launchers_warm(&sp.workers.launchers);
 	if (o->resume && !spawner_resume(&sp, e))
@@ -349,7 +379,8 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	sp.workers.limits_report = o->conf && o->conf->limit_missing == MISSING_REPORT;
 	sp.workers.sessions = o->conf && o->conf->pam == PAM_POLICY_SESSION;
 	if (sp.workers.sessions)
-		sp.workers.running_max -= sp.workers.running_max / 6; /* each worker needs one more descriptor */
+		/* Each worker needs one more descriptor. */
+		sp.workers.running_max -= sp.workers.running_max / 6;
 	sp.workers.artifact_path = o->artifact_path;
 	if (!spawner_loop(&sp, e))
 		return false;

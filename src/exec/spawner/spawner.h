@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's main loop and its options. */
+/* The spawner's main loop, with its options. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -19,14 +19,19 @@ struct spawner_options {
 	struct cgroups *groups; /* borrowed */
 	const char *id;      /* of the spawner, new with each start; borrowed */
 	const struct spawner_conf *conf; /* system mode; NULL: user mode; borrowed */
-	const char *artifact_path; /* mount point for the artifact of a worker; NULL: none; borrowed */
+	/* Mount point for the artifact of a worker; NULL: none; borrowed. */
+	const char *artifact_path;
 	uid_t daemon;        /* uid that may connect, besides root */
 	const struct warrant_key *key; /* NULL: none; borrowed */
 	int warrant_listen;            /* the listening warrant socket; -1: none; borrowed */
 	usec_t linger;       /* exit after this idle time; 0: never */
 	const struct reexec *program; /* executed again on SIGHUP; borrowed */
-	const struct reexec_state *resume;   /* the state after a re-exec; NULL: a new spawner; borrowed */
+	/* The state after a re-exec; NULL: a new spawner; borrowed. */
+	const struct reexec_state *resume;
 };
 
-/* Runs until the spawner is idle for 'linger' or gets SIGTERM or SIGINT. The caller has blocked all signals. */
+/*
+ * Runs until the spawner is idle for 'linger' or gets SIGTERM or SIGINT. The caller has blocked all
+ * signals.
+ */
 bool spawner_run(const struct spawner_options *o, struct err *e);

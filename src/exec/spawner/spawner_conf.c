@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses and validates spawner.conf. */
+/* Parses spawner.conf; any error rejects the whole file. */
 #include "exec/spawner/spawner_conf.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -76,7 +76,8 @@ static bool set_limit_missing(struct spawner_conf *c, char *value)
 
 static bool set_owner_memory(struct spawner_conf *c, char *value)
 {
-	return text_parse_size(value, &c->owner_memory) && c->owner_memory >= LIMIT_MEMORY_MIN && c->owner_memory <= LIMIT_MEMORY_MAX;
+	return text_parse_size(value, &c->owner_memory) && c->owner_memory >= LIMIT_MEMORY_MIN &&
+		c->owner_memory <= LIMIT_MEMORY_MAX;
 }
 
 static bool set_owner_cpu(struct spawner_conf *c, char *value)
@@ -126,7 +127,8 @@ static const struct {
 	{"owner-pids", set_owner_pids, "a number of processes"},
 };
 
-static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, unsigned *seen, struct err *e)
+static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, unsigned *seen,
+	struct err *e)
 {
 	for (size_t i = 0; i < ELEMENTS(keys); i++) {
 		if (strcmp(keys[i].name, name) != 0)
@@ -141,7 +143,8 @@ static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, 
 }
 
 /* Opens a section [sandbox NAME]; the following keys belong to this profile. */
-static bool sandbox_section_open(struct spawner_conf *c, char *at, struct sandbox **ret, struct err *e)
+static bool sandbox_section_open(struct spawner_conf *c, char *at, struct sandbox **ret,
+	struct err *e)
 {
 	static const char kind[] = "[sandbox ";
 	size_t len = strlen(at);
@@ -152,7 +155,8 @@ static bool sandbox_section_open(struct spawner_conf *c, char *at, struct sandbo
 	return sandbox_profiles_add(&c->sandboxes, key_value_trim(at + sizeof(kind) - 1), ret, e);
 }
 
-static bool conf_line_parse(struct spawner_conf *c, char *line, struct sandbox **section, unsigned *seen, struct err *e)
+static bool conf_line_parse(struct spawner_conf *c, char *line, struct sandbox **section,
+	unsigned *seen, struct err *e)
 {
 	char *key, *value;
 
@@ -165,7 +169,8 @@ static bool conf_line_parse(struct spawner_conf *c, char *line, struct sandbox *
 	default:
 		if (*key != '[')
 			return err_set(e, ERR_INVALID, "not KEY = VALUE");
-		return (!*section || sandbox_profile_check(*section, e)) && sandbox_section_open(c, key, section, e);
+		return (!*section || sandbox_profile_check(*section, e)) &&
+			sandbox_section_open(c, key, section, e);
 	}
 }
 

@@ -11,7 +11,8 @@
 struct err;
 
 enum pam_policy { PAM_POLICY_OFF, PAM_POLICY_ACCOUNT, PAM_POLICY_SESSION, PAM_POLICY_MAX };
-enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX }; /* if the machine does not support a feature */
+/* If the machine does not support a feature. */
+enum missing_policy { MISSING_REFUSE, MISSING_REPORT, MISSING_POLICY_MAX };
 
 struct uid_range {
 	int64_t first, last;
@@ -27,11 +28,13 @@ struct spawner_conf {
 	int64_t sandbox_missing;      /* enum missing_policy */
 	struct sandbox_profiles sandboxes; /* built-in profiles and the sections [sandbox NAME] */
 	int64_t limit_missing;        /* enum missing_policy, for limits of jobs */
-	int64_t owner_memory, owner_cpu, owner_pids; /* limits of all runs of one owner together: bytes, percent, number; 0: none */
+	/* Limits of all runs of one owner together: bytes, percent, number; 0: none. */
+	int64_t owner_memory, owner_cpu, owner_pids;
 };
 void spawner_conf_init(struct spawner_conf *c); /* sets the defaults */
 void spawner_conf_done(struct spawner_conf *c);
-bool spawner_conf_parse(struct spawner_conf *c, char *text /* modified */, const char *path, struct err *e);
+bool spawner_conf_parse(struct spawner_conf *c, char *text /* modified */, const char *path,
+	struct err *e);
 /* A missing file means defaults. The file and its directory must be writable by root only. */
 bool spawner_conf_read(struct spawner_conf *c, const char *path, struct err *e);
 bool spawner_conf_uid_allowed(const struct spawner_conf *c, int64_t uid); /* never 65534 or -1 */

@@ -39,13 +39,15 @@ static void worker_post_result(struct worker *w)
 	worker_report_queue(w, 0);
 }
 
-static void queued_start_refuse(struct start_queue *st, const struct start *s, enum start_failure why, const char *error)
+static void queued_start_refuse(struct start_queue *st, const struct start *s,
+	enum start_failure why, const char *error)
 {
 	worker_post_result(worker_start_refuse(st->workers, &s->frame, why, error));
 }
 
 /* The lease is checked last, because user lookup and secrets may have taken seconds. */
-static void queued_start_launch(struct start_queue *st, const struct start *s, const struct user *owner, struct secrets *secrets, struct cgroup *group)
+static void queued_start_launch(struct start_queue *st, const struct start *s,
+	const struct user *owner, struct secrets *secrets, struct cgroup *group)
 {
 	if (workers_lease_over(st->workers)) {
 		queued_start_refuse(st, s, START_LEASE, "the lease of this node has expired");
@@ -74,7 +76,8 @@ static struct start *start_dequeue(struct start_queue *st, struct start **at)
 	return s;
 }
 
-static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const char *error, void *arg)
+static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const char *error,
+	void *arg)
 {
 	struct start *s = arg, **at = &s->all->first;
 	struct start_queue *st = s->all;
@@ -90,7 +93,8 @@ static void on_secrets_read(struct secrets *secrets, struct cgroup *group, const
 }
 
 /* The user lookup is complete. */
-static void start_with_user(struct start_queue *st, struct start *s /* moved */, const struct user_answer *a)
+static void start_with_user(struct start_queue *st, struct start *s /* moved */,
+	const struct user_answer *a)
 {
 	const struct exec_spec *o = &s->payload.spec;
 	enum start_failure why;
@@ -168,7 +172,8 @@ void start_queue_add(struct start_queue *st, const struct start_request *parts)
 		queued_start_refuse(st, s, why, e.msg);
 		queued_start_free(s);
 	} else if (st->n >= WAITING_MAX) {
-		queued_start_refuse(st, s, START_TRANSIENT, "too many starts wait for user lookups or secrets");
+		queued_start_refuse(st, s, START_TRANSIENT,
+			"too many starts wait for user lookups or secrets");
 		queued_start_free(s);
 	} else {
 		start_lookup_user(st, s);

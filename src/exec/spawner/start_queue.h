@@ -31,7 +31,10 @@ struct start_queue_options {
 void start_queue_init(struct start_queue *st, const struct start_queue_options *o);
 void start_queue_done(struct start_queue *st);
 
-/* The result, a worker or a refusal, is reported now or later. All members except the frame are moved. */
+/*
+ * The result, a worker or a refusal, is reported now or later. All members except the frame are
+ * moved.
+ */
 struct start_request {
 	const struct frame_start *frame;
 	struct payload *payload;
@@ -39,6 +42,8 @@ struct start_request {
 };
 void start_queue_add(struct start_queue *st, const struct start_request *parts);
 bool start_queue_has(const struct start_queue *st, int64_t run, int64_t fence);
-void start_queue_cancel(struct start_queue *st, int64_t run, int64_t fence); /* not in the queue: no effect */
+/* Not in the queue: no effect. */
+void start_queue_cancel(struct start_queue *st, int64_t run, int64_t fence);
 void start_queue_drop(struct start_queue *st);                  /* removes all without a report */
-void start_queue_refuse(struct start_queue *st, enum start_failure reason, const char *why); /* refuses all that wait */
+/* Refuses all that wait. */
+void start_queue_refuse(struct start_queue *st, enum start_failure reason, const char *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks up users in child processes. Entries expire by age and when a file of the user database changes. */
+/* Looks up users in child processes. Entries expire by age or when a file of the user database changes. */
 #include "exec/spawner/user_cache.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -105,7 +105,8 @@ static struct user_answer entry_answer(const struct user_entry *n)
 static void entry_set_failure(struct user_entry *n, const char *why)
 {
 	n->answer->failure = START_TRANSIENT;
-	snprintf(n->answer->error, sizeof(n->answer->error), "uid %u could not be looked up: %s", (unsigned)n->uid, why);
+	snprintf(n->answer->error, sizeof(n->answer->error), "uid %u could not be looked up: %s",
+		(unsigned)n->uid, why);
 }
 
 /* The lookup is over: the process has answered or ended, or 'why' is the reason of a failure. */
@@ -158,7 +159,8 @@ static int entry_lookup_start(struct user_entry *n)
 	files_stamp_read(&n->stamp);
 	if (n->all->asking >= LOOKUPS_MAX)
 		return -EAGAIN;
-	r = lookup_process_start(&(struct lookup_request){.whom = number, .pam = n->all->pam}, &pid, &n->pipe.fd);
+	r = lookup_process_start(&(struct lookup_request){.whom = number, .pam = n->all->pam}, &pid,
+		&n->pipe.fd);
 	if (r < 0)
 		return r;
 	n->all->asking++;
@@ -230,5 +232,6 @@ void user_cache_timeouts(struct user_cache *us, usec_t now)
 	struct deadline *d;
 
 	while ((d = deadlines_take(&us->deadlines, now)))
-		entry_lookup_finish(CONTAINER_OF(d, struct user_entry, deadline), "the user database did not answer in time");
+		entry_lookup_finish(CONTAINER_OF(d, struct user_entry, deadline),
+			"the user database did not answer in time");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks up a uid and its groups in the user database. */
+/* Looks up a user, with its groups, in the user database. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -62,10 +62,12 @@ bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct er
 	}
 	if (!found) {
 		*why = START_TRANSIENT;
-		return err_set(e, ERR_BUSY, "uid %u could not be looked up: %s", (unsigned)uid, strerror(r));
+		return err_set(e, ERR_BUSY, "uid %u could not be looked up: %s", (unsigned)uid,
+			strerror(r));
 	}
 	if (!user_from_passwd(ret, &pw) || ret->uid != uid)
-		return err_set(e, ERR_INVALID, "the entry of uid %u in the user database is damaged", (unsigned)uid);
+		return err_set(e, ERR_INVALID,
+			"the entry of uid %u in the user database is damaged", (unsigned)uid);
 	errno = 0;
 	if (getgrouplist(ret->name, ret->gid, ret->groups, &n) < 0) {
 		*why = errno && errno != ERANGE ? START_TRANSIENT : START_ERROR;

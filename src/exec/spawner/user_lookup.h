@@ -9,6 +9,10 @@
 struct err;
 struct user;
 
-/* May block for a long time. START_TRANSIENT: the database did not answer, so it is unknown whether the user exists. */
+/*
+ * May block for a long time. START_TRANSIENT: the database did not answer, so it is unknown whether
+ * the user exists.
+ */
 bool user_lookup(uid_t uid, struct user *ret, enum start_failure *why, struct err *e);
-void user_lookup_self(struct user *ret); /* of this process; without an entry, its name is the uid in digits */
+/* Of this process; without an entry, its name is the uid in digits. */
+void user_lookup_self(struct user *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates the warrant key; signs and verifies warrants. */
+/* Creates the warrant key; computes the HMAC of warrants. */
 #include "exec/spawner/warrant_key.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -16,7 +16,10 @@
 #define NAME "warrant.key"
 #define NAME_NEW "warrant.key.new"
 
-/* Prefix of the signed bytes. No prefix is the start of another, so a warrant of one kind is never valid as another. */
+/*
+ * Prefix of the signed bytes. No prefix is the start of another, so a warrant of one kind is never
+ * valid as another.
+ */
 static const char *const domains[WARRANT_KIND_MAX] = {
 	[WARRANT_OF_ORDER] = "jobsched order 1",
 	[WARRANT_OF_TEXT] = "jobsched text 1",
@@ -48,13 +51,15 @@ bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e)
 	if (!S_ISREG(st.st_mode) || st.st_uid != 0 || st.st_mode & 077)
 		return err_set(e, ERR_REFUSED, "'%s' in the state directory must belong to root and be readable by root only; correct that, or remove "
 					       "the file and approve root's jobs again", NAME);
-	if (read(fd, ret->bytes, sizeof(ret->bytes)) != (ssize_t)sizeof(ret->bytes) || st.st_size != WARRANT_KEY_LEN)
+	if (read(fd, ret->bytes, sizeof(ret->bytes)) != (ssize_t)sizeof(ret->bytes) ||
+		st.st_size != WARRANT_KEY_LEN)
 		return err_set(e, ERR_REFUSED, "'%s' in the state directory is damaged; restore it, or remove it and approve root's "
 					       "jobs again", NAME);
 	return true;
 }
 
-void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t, unsigned char ret[WARRANT_LEN])
+void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t,
+	unsigned char ret[WARRANT_LEN])
 {
 	const unsigned char uid[4] = {(unsigned char)t->uid, (unsigned char)(t->uid >> 8), (unsigned char)(t->uid >> 16),
 		(unsigned char)(t->uid >> 24)};
@@ -69,7 +74,8 @@ void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject 
 }
 
 /* Compares in constant time. */
-bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t, const unsigned char w[WARRANT_LEN])
+bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t,
+	const unsigned char w[WARRANT_LEN])
 {
 	volatile unsigned char differs = 0;
 	unsigned char right[WARRANT_LEN];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warrant key and HMAC signatures of execution specifications. Only the spawner of root has the key. */
+/* Warrant key, which only the spawner of root has: HMAC signatures of approved jobs. */
 #pragma once
 #include "core/job/warrant.h"
 #include <stdbool.h>
@@ -16,5 +16,7 @@ struct warrant_key {
 /* Reads the key from the state directory of root's spawner; creates it if the file is missing. */
 bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e);
 
-void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t, unsigned char ret[WARRANT_LEN]);
-bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t, const unsigned char w[WARRANT_LEN]);
+void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t,
+	unsigned char ret[WARRANT_LEN]);
+bool warrant_key_verify(const struct warrant_key *k, const struct warrant_subject *t,
+	const unsigned char w[WARRANT_LEN]);
