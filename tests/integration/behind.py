@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A node whose PostgreSQL is behind a proxy that cuts, delays and swallows, for tests of a store that is away.
+# A node whose PostgreSQL connections pass through a proxy that can cut or delay them.
 import contextlib
 import os
 import shutil
@@ -17,7 +17,7 @@ LEASE = 3
 
 
 class Front:
-    """A server as it is seen through a proxy."""
+    """A PostgreSQL server behind a proxy."""
 
     def __init__(self, server):
         self.dir = tempfile.mkdtemp(prefix="jobsched-px.")
@@ -34,7 +34,7 @@ class Front:
 
 
 class Behind:
-    """A node whose PostgreSQL is behind a proxy."""
+    """A node that reaches its PostgreSQL server through a proxy."""
 
     def __init__(self, config=""):
         self.server = Server().start()
@@ -60,7 +60,7 @@ class Behind:
 
 
 def timed(d, method, path, body=None):
-    """The status and answer of one request on a connection of its own, and how long it took."""
+    """Sends one request on a new connection. Returns status, answer and duration in seconds."""
     api, began = Api(d.socket), time.monotonic()
     status, answer = api.call(method, path, body)
     api.close()

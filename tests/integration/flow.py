@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# From submission to history: a thousand at once, a thousand in one request, what a command is given.
+# From submission to history: 1000 concurrent clients, 1000 jobs in one request, start delay, environment, keys.
 import os
 import statistics
 import subprocess
@@ -14,25 +14,25 @@ N = 1000
 
 
 def each_ran_once(d, jobs, log):
-    """Every job has one succeeded run with one attempt, and its command says the same."""
-    assert len(set(jobs)) == len(jobs), "two submissions got one number"
-    wait_until("all runs are over", 120, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) >= len(jobs),
+    """Checks that every job has one succeeded run with one attempt, and that its command ran once."""
+    assert len(set(jobs)) == len(jobs), "two submissions got the same job id"
+    wait_until("all runs have ended", 120, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) >= len(jobs),
                pause=0.2)
     runs = d.runs()
     assert Counter(r["job"] for r in runs) == Counter(jobs), "not one run per job"
     assert all(r["state"] == "succeeded" and r["attempt"] == 1 for r in runs)
     with open(log) as f:
-        assert Counter(int(line) for line in f) == Counter(jobs), "the commands themselves say otherwise"
+        assert Counter(int(line) for line in f) == Counter(jobs), "the commands did not run once each"
 
 
 @case
-def a_thousand_jobctl_add_at_once_make_a_thousand_jobs_that_each_run_once():
+def jobs_of_1000_concurrent_jobctl_add_each_run_once():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "ran")
         gate, opener = os.pipe()
         os.set_inheritable(gate, True)
-        # Each waits at the gate until all of them exist.
+        # Each client blocks on the pipe until all clients have been started.
         script = 'read _ <&%d; exec "$0" add -o name -- sh -c \'echo $JOBSCHED_JOB >>"$1"\' sh "$1"' % gate
         clients = [subprocess.Popen(["/bin/sh", "-c", script, JOBCTL, log], env=d.env, pass_fds=[gate], text=True,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -50,7 +50,7 @@ def a_thousand_jobctl_add_at_once_make_a_thousand_jobs_that_each_run_once():
 
 
 @case
-def a_thousand_jobs_in_one_request_each_run_once():
+def jobs_of_one_request_with_1000_each_run_once():
     with Daemon() as d:
         d.start()
         log = os.path.join(d.dir, "ran")
@@ -73,7 +73,7 @@ def a_bulk_request_with_one_bad_job_stores_none_of_them():
 
 
 @case
-def a_job_for_now_starts_within_100_ms():
+def a_job_without_a_schedule_starts_within_100_ms():
     with Daemon() as d:
         d.start()
         delays = []
@@ -87,7 +87,7 @@ def a_job_for_now_starts_within_100_ms():
 
 
 @case
-def a_command_is_given_its_job_its_run_and_a_key_of_its_own():
+def the_environment_of_a_command_names_job_run_and_key():
     with Daemon() as d:
         d.start()
         job = d.add(name="witness", command=["env"], tz="Europe/Paris", env={"MINE": "own value"})
@@ -108,17 +108,17 @@ def a_command_is_given_its_job_its_run_and_a_key_of_its_own():
         assert {"HOME", "LOGNAME", "USER", "SHELL", "PATH"} <= set(given)
         strange = {n for n in given if not n.startswith("JOBSCHED_")} - {
             "HOME", "LOGNAME", "USER", "SHELL", "PATH", "LANG", "TZ", "MINE", "PWD", "SHLVL", "_"}
-        assert not strange, "the environment is not built from nothing: %s" % strange
+        assert not strange, "the environment has unexpected variables: %s" % strange
         keys = {given["JOBSCHED_KEY"]}
         for _ in range(2):
             other = d.add(command=["sh", "-c", "echo $JOBSCHED_KEY"])
             out = d.jobctl("log", str(other["id"])) if d.wait_final(other["id"]) else None
             keys.add(out.stdout.strip())
-        assert len(keys) == 3, "two slots have one key: %s" % keys
+        assert len(keys) == 3, "two slots have the same key: %s" % keys
 
 
 @case
-def the_same_key_makes_one_job_also_after_a_restart():
+def a_repeated_key_adds_no_second_job_also_after_a_restart():
     with Daemon() as d:
         d.start()
         spec = {"command": ["true"], "key": "order-17"}
@@ -139,17 +139,17 @@ def an_interval_job_runs_at_its_slots_until_it_is_cancelled():
     with Daemon() as d:
         d.start()
         job = d.add(command=["true"], schedule=["every 1s"])
-        wait_until("three runs", 20, lambda: len([r for r in d.runs(job["id"]) if r["state"] == "succeeded"]) >= 3)
+        wait_until("three runs have succeeded", 20, lambda: len([r for r in d.runs(job["id"]) if r["state"] == "succeeded"]) >= 3)
         d.api().post("/v1/jobs/%d/cancel" % job["id"])
         runs = d.runs(job["id"])
         slots = [instant(r["slot"]) for r in runs]
-        assert len(set(slots)) == len(slots), "one slot has two runs"
+        assert len(set(slots)) == len(slots), "a slot has two runs"
         gaps = {round(a - b, 3) for a, b in zip(slots, slots[1:])}
         assert gaps == {1.0}, gaps
         late = [instant(r["started_at"]) - instant(r["slot"]) for r in runs if r["started_at"]]
-        assert min(late) >= 0, "one started before its slot"
+        assert min(late) >= 0, "a run started before its slot"
         time.sleep(2.2)
-        assert len([r for r in d.runs(job["id"]) if r["started_at"]]) <= len(runs), "it ran on after the cancellation"
+        assert len([r for r in d.runs(job["id"]) if r["started_at"]]) <= len(runs), "a slot ran after the cancellation"
 
 
 main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A FUSE file system of a user that never answers a lookup: whoever enters a path below it waits, and cannot be killed.
+# A FUSE file system of a user that never answers a lookup. A process that resolves a path below it blocks in the kernel.
 #
 #     with Silent(s, "alice") as where:        # below her home; s is a System
 #         s.add("alice", command=["true"], cwd=where + "/x")
@@ -17,7 +17,7 @@ LOOKUP, FORGET, GETATTR, INIT, ACCESS, INTERRUPT, BATCH_FORGET = 1, 2, 3, 26, 34
 
 
 def serve(fd):
-    """Answers what a mount needs, and nothing that asks for a name."""
+    """Answers the requests of a mount, but no LOOKUP."""
     while True:
         try:
             request = os.read(fd, 1 << 20)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The system mode with control groups: a subtree of the cgroup2 file system that is the test's own.
+# System mode with control groups: each test has its own subtree of the cgroup2 file system.
 import contextlib
 import os
 import subprocess
@@ -15,12 +15,12 @@ def mounted():
     for place in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
         if os.access(place + "/cgroup.procs", os.W_OK) and os.path.exists(place + "/cgroup.controllers"):
             return place
-    raise Skip("no cgroup2 file system that we may write to")
+    raise Skip("no writable cgroup2 file system")
 
 
 class Grouped(System):
     def __init__(self, *args, **more):
-        # Tests run in PID namespaces of their own, so process numbers are not unique on the machine.
+        # A random name, because process numbers are not unique: each test runs in its own PID namespace.
         self.place = "%s/jobsched-test.%s" % (mounted(), os.urandom(8).hex())
         super().__init__(*args, **more)
 
@@ -28,7 +28,7 @@ class Grouped(System):
         return [*super().spawner_command(), "--cgroup", self.place]
 
     def control_groups(self):
-        """All control groups below ours, by path."""
+        """The paths of all control groups below the subtree."""
         return [os.path.join(at, name) for at, names, _ in os.walk(self.place) for name in names]
 
     def close(self, failed=False):
@@ -45,7 +45,7 @@ class Grouped(System):
             remove(self.place)
 
     def file(self, user, name, seconds=60):
-        """What a job of that user writes into a file in its home; waits for it."""
+        """Waits until a job has written a line to a file in the user's home, and returns the content."""
         path = os.path.join(self.home(user), name)
 
         def there():
@@ -65,7 +65,7 @@ def remove(group):
 
 
 def runs(pid):
-    """Whether that process is there, other than as a zombie."""
+    """True if the process exists and is not a zombie."""
     try:
         with open("/proc/%s/stat" % pid) as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the integration tests share: a daemon of one's own in a directory of one's own, its API, and TAP.
+# The library of the integration tests: a daemon in a temporary directory, an API client, and TAP output.
 import contextlib
 import http.client
 import json
@@ -25,11 +25,11 @@ FINAL = {"succeeded", "failed", "timed_out", "cancelled", "lost", "skipped", "ex
 
 
 class Skip(Exception):
-    """This machine cannot show the case; the reason is printed."""
+    """The case cannot run on this machine. The reason is printed."""
 
 
 def sanitized():
-    """Whether the programs were built with a sanitizer: they are slower and cannot run under valgrind."""
+    """True if the programs were built with a sanitizer. Such programs are slower and cannot run under valgrind."""
     libraries = subprocess.run(["readelf", "-d", JOBSCHEDD], capture_output=True, text=True).stdout
     return "libasan" in libraries or "libtsan" in libraries
 
@@ -45,24 +45,24 @@ def need_program(name):
 
 
 def instant(text):
-    """Seconds since 1970 of a time as the API writes it."""
+    """Converts a time of the API to seconds since 1970."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def wait_until(what, seconds, condition, pause=0.02):
-    """The first true value of condition(), or a failure that says what was waited for."""
+    """Returns the first true value of condition(). Fails with the text 'what' after the timeout."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError("waited %g s in vain: %s" % (seconds, what))
+            raise AssertionError("timeout after %g s: %s" % (seconds, what))
         time.sleep(pause)
 
 
 class Unreachable(Exception):
-    """The daemon did not answer; the request may or may not have been carried out."""
+    """The daemon did not answer. The request may or may not have been carried out."""
 
 
 class Connection(http.client.HTTPConnection):
@@ -77,13 +77,13 @@ class Connection(http.client.HTTPConnection):
 
 
 class Api:
-    """One connection that is opened again when it was lost."""
+    """An API client with one connection, which is opened again after it was lost."""
 
     def __init__(self, path, timeout=60):
         self.connection = Connection(path, timeout)
 
     def call(self, method, path, body=None):
-        """Status and JSON of the answer. A question is asked again when the daemon had closed the kept connection."""
+        """Returns status and JSON. A GET is repeated once if the daemon had closed the idle connection."""
         if method == "GET" and self.connection.sock:
             try:
                 return self.once(method, path, body)
@@ -97,7 +97,7 @@ class Api:
             try:
                 self.connection.request(method, path, data, {"Content-Type": "application/json"} if data else {})
             except BrokenPipeError:
-                pass  # refused by its head alone: the answer is there all the same
+                pass  # the daemon refused the header and closed; the response can still be read
             answer = self.connection.getresponse()
             content = answer.read()
             status, content = answer.status, json.loads(content)
@@ -108,7 +108,7 @@ class Api:
         return status, content
 
     def patiently(self, method, path, body=None):
-        """Asked again while the store is too slow for it, which a busy machine may be: then nothing has happened."""
+        """Repeats a request while the answer is 'busy', for at most 20 s. A 'busy' request had no effect."""
         end = time.monotonic() + 20
         while True:
             status, answer = self.call(method, path, body)
@@ -127,7 +127,7 @@ class Api:
         return answer
 
     def pages(self, path, member):
-        """Everything a list has, over all its pages."""
+        """Returns all entries of a list, from all its pages."""
         cursor, found = None, []
         glue = "&" if "?" in path else "?"
         while True:
@@ -142,7 +142,7 @@ class Api:
 
 
 class Daemon:
-    """jobschedd --user with its state, socket and log in a directory that is removed at the end."""
+    """jobschedd --user with state, socket and log in a temporary directory, which close() removes."""
 
     def __init__(self, config="", state=None):
         self.dir = tempfile.mkdtemp(prefix="jobsched-it.")
@@ -177,8 +177,8 @@ class Daemon:
         return [JOBSCHEDD, "--user", "--config", self.config]
 
     def start(self, wait=True, before=(), env=None):
-        """Starts the engine and, unless told otherwise, waits until it serves."""
-        assert self.process is None or self.process.poll() is not None, "it runs already"
+        """Starts the daemon. With 'wait', returns when the daemon answers requests."""
+        assert self.process is None or self.process.poll() is not None, "the daemon is already running"
         log = open(self.log, "ab")
         self.process = subprocess.Popen([*before, *self.command()], env=dict(self.env, **(env or {})),
                                         stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -195,10 +195,10 @@ class Daemon:
                 return self.api().call("GET", "/v1/status")[0] == 200
             except Unreachable:
                 return False
-        wait_until("the daemon serves", seconds, ready)
+        wait_until("the daemon answers requests", seconds, ready)
 
     def run(self, seconds=60, env=None):
-        """Starts an engine that is expected to end by itself; its exit code and what it wrote."""
+        """Starts a daemon that is expected to exit. Returns its exit code and output."""
         result = subprocess.run(self.command(), env=dict(self.env, **(env or {})), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
         return result.returncode, result.stdout
@@ -207,7 +207,7 @@ class Daemon:
         return self.process.wait(seconds)
 
     def stop(self):
-        """SIGTERM; its exit code."""
+        """Sends SIGTERM and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.ended()
 
@@ -233,31 +233,31 @@ class Daemon:
         return self.api().pages("/v1/runs" + ("?job=%s" % job if job else ""), "runs")
 
     def wait_final(self, job, seconds=30):
-        """The only run of a job, once it is over."""
+        """Waits until the newest run of a job has ended, and returns it."""
         def final():
             found = self.runs(job)
             return found and found[0]["state"] in FINAL and found[0]
-        return wait_until("job %s is over" % job, seconds, final)
+        return wait_until("job %s has ended" % job, seconds, final)
 
     def wait_running(self, job, seconds=30):
-        """A run of a job, once it runs."""
-        return wait_until("job %s runs" % job, seconds, lambda: [r for r in self.runs(job) if r["state"] == "running"])[0]
+        """Waits until a run of a job is running, and returns it."""
+        return wait_until("job %s is running" % job, seconds, lambda: [r for r in self.runs(job) if r["state"] == "running"])[0]
 
     def said(self):
         with open(self.log, errors="replace") as f:
             return f.read()
 
     def database(self):
-        """The store as it is, read without our programs. Only while no engine runs."""
+        """Opens the SQLite store read-only. Only valid while no daemon runs."""
         return sqlite3.connect("file:%s?mode=ro" % self.db_path, uri=True)
 
     def assert_intact(self):
-        """No engine runs, and every page of the store is well."""
+        """Runs SQLite's integrity check. Only valid while no daemon runs."""
         with contextlib.closing(self.database()) as store:
             assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
     def processes(self):
-        """Ours that are alive, by pid: the engine, its spawner, and workers with our runtime directory."""
+        """The running processes that name the directory of this daemon in their arguments or environment, by pid."""
         found = {}
         mark = self.dir.encode()
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -303,25 +303,25 @@ class Daemon:
         if failed:
             sys.stdout.writelines("# daemon: %s\n" % line for line in said.splitlines()[-40:])
         for mark in ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:"):
-            assert mark not in said, "a sanitizer found something:\n" + said[said.index(mark):][:4000]
+            assert mark not in said, "sanitizer report:\n" + said[said.index(mark):][:4000]
 
 
 CASES = []
 
 
 def case(function):
-    """Marks a test; its name is the sentence it shows."""
+    """Registers a test case. The name of the function states the expected behaviour."""
     CASES.append(function)
     return function
 
 
 def own_pid_namespace():
-    """Whether this process runs in the PID namespace that enter_pid_namespace() made for it."""
+    """True if this process runs in the PID namespace that enter_pid_namespace() made."""
     return os.environ.get("JOBSCHED_TEST_PID_NAMESPACE") == os.readlink("/proc/self/ns/pid")
 
 
 def enter_pid_namespace():
-    """Starts this program again in a PID namespace of its own, if we may make one.
+    """Starts this program again in its own PID namespace, if that is permitted.
 
     Signals sent to every process of a user then reach the processes of this test only, and no process of the test
     outlives it. A shell is the first process of the namespace, because it reaps orphans.
@@ -337,7 +337,7 @@ def enter_pid_namespace():
 def main():
     """Runs the cases of a file, or those named as arguments, and prints TAP."""
     enter_pid_namespace()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test cut short cleans up too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs the clean-up code when a test is terminated
     chosen = [c for c in CASES if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
     seed = int(os.environ.get("SEED", time.time()))
     random.seed(seed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two hosts with a PostgreSQL between them, as network namespaces: what becomes of the one that is cut off, and of what it ran.
+# Hosts as network namespaces with a PostgreSQL server between them: hosts that lose the network, and their runs.
 import contextlib
 import os
 import subprocess
@@ -11,12 +11,12 @@ from harness import Skip, case, instant, main, need_program, wait_until
 from nodes import LEASE, Cluster, each_slot_once
 from pg import Server
 
-NET = "10.77.%d"  # two addresses each: .1 is the router's, .2 is the host's
-MARGIN = 1.0      # what a slow machine may add to a moment
+NET = "10.77.%d"  # .1 is the address of the router, .2 that of the host
+MARGIN = 1.0      # seconds of tolerance for a slow machine
 
 
 class Hosts:
-    """Namespaces around one that routes between them. Each is held by a process and gone with it; the machine's own is not touched."""
+    """Network namespaces and a router namespace between them. A process holds each namespace, which ends with it."""
 
     def __init__(self, *names):
         if os.geteuid() != 0:
@@ -47,7 +47,7 @@ class Hosts:
         self.stack.callback(lambda: (holder.kill(), holder.wait(), holder.stdout.close(), holder.stderr.close()))
         self.holders[name] = holder.pid
         if not holder.stdout.readline():
-            raise Skip("no network namespace can be made here: " + holder.stderr.read().decode().strip())
+            raise Skip("cannot create a network namespace: " + holder.stderr.read().decode().strip())
         self.run(name, "ip", "link", "set", "lo", "up")
 
     def connect(self, i, name):
@@ -55,7 +55,7 @@ class Hosts:
         try:
             self.run("net", "ip", "link", "add", "to-" + name, "type", "veth", "peer", "name", "eth0", "netns", str(self.holders[name]))
         except AssertionError as e:
-            raise Skip("no pair of network devices can be made here: %s" % e) from e
+            raise Skip("cannot create a veth pair: %s" % e) from e
         self.run("net", "ip", "address", "add", net + ".1/24", "dev", "to-" + name)
         self.run("net", "ip", "link", "set", "to-" + name, "up")
         self.run(name, "ip", "address", "add", net + ".2/24", "dev", "eth0")
@@ -73,7 +73,7 @@ class Hosts:
         return NET % self.names.index(name) + ".2"
 
     def cut(self, name, how, add=True):
-        """down: the cable is pulled. deaf: nothing comes there any more. mute: nothing of it gets through. Nobody is told."""
+        """down: the link is down. deaf: packets to the host are dropped. mute: packets from the host are dropped."""
         if how == "down":
             self.run("net", "ip", "link", "set", "to-" + name, "down" if add else "up")
         elif how == "deaf":
@@ -86,7 +86,7 @@ class Hosts:
 
 
 class Middle(Server):
-    """A PostgreSQL on a host of its own, that wants a password from the others."""
+    """A PostgreSQL server on its own host. It requires a password from the other hosts."""
 
     def __init__(self, hosts):
         super().__init__(listen=hosts.address("db"), before=hosts.inside("db"))
@@ -106,20 +106,20 @@ def uptime():
 
 
 def run_on(c, d, hold):
-    """Two jobs that run there, and nowhere else, because all others are drained; for the same reason it leads."""
+    """Adds two jobs that run on node d. All other nodes are drained until the jobs run, so d also leads."""
     asked = c.nodes[-1]
     for other in c.others(d):
         asked.api().post("/v1/nodes/n%d/drain" % c.nodes.index(other))
-    wait_until("it leads", 30, lambda: c.leader(asked) is d)
+    wait_until("the node leads", 30, lambda: c.leader(asked) is d)
     jobs = {kind: c.add(asked, "%s%d" % (kind, c.nodes.index(d)), 0, hold, overlap=kind) for kind in ("skip", "allow")}
-    wait_until("they run there", 30, lambda: all(c.node_of(job, asked) is d for job in jobs.values()))
+    wait_until("both jobs run on the node", 30, lambda: all(c.node_of(job, asked) is d for job in jobs.values()))
     for other in c.others(d):
         asked.api().post("/v1/nodes/n%d/undrain" % c.nodes.index(other))
     return jobs
 
 
 def row_of(server, i):
-    """Its number, until when its runs were its own, and when it was given up, as the store has it."""
+    """The id of node n<i>, the end of its run lease, and the time at which it was closed, from the store."""
     node, until, closed = server.sql("SELECT id, runs_until, closed_at FROM jobsched.nodes WHERE name = 'n%d' "
                                      "ORDER BY opened_at DESC LIMIT 1" % i)[0]
     return node, int(until), int(closed)
@@ -130,7 +130,7 @@ def sessions(server, address):
 
 
 class Lost:
-    """A node whose host is cut off, while it runs two jobs: one that may not run twice at a time, and one that may."""
+    """A node whose host loses the network while it runs two jobs, one with overlap=skip and one with overlap=allow."""
 
     def __init__(self, c, i, host, how, hold):
         self.c, self.i, self.node, self.host, self.how = c, i, c.nodes[i], host, how
@@ -140,26 +140,26 @@ class Lost:
         return "%s%d" % (kind, self.i)
 
     def rerun(self, asked):
-        """Its runs, when they have begun again."""
-        return [wait_until("it is run again", 30, lambda: [r for r in asked.runs(job) if r["attempt"] == 2 and r["started_at"]])[0]
+        """Waits until the second attempts have started, and returns the runs."""
+        return [wait_until("the second attempt has started", 30, lambda: [r for r in asked.runs(job) if r["attempt"] == 2 and r["started_at"]])[0]
                 for job in self.jobs.values()]
 
     def check_given_up(self, server, asked, row):
         runs = self.rerun(asked)
         node, until, closed = row_of(server, self.i)
-        assert node == row[0], "it has a row that it cannot have written"
-        assert closed >= until, "given up before its run lease was over"
+        assert node == row[0], "the node has a new row, although it could not reach the store"
+        assert closed >= until, "the node was closed before the end of its run lease"
         assert all(instant(r["started_at"]) * 1e6 >= until for r in runs), (runs, until)
 
     def check_idle(self, cut):
         late = [t for t in self.c.begun_by(self.node) if t > cut + LEASE + MARGIN]
-        assert not late, "it began something without a lease: %s" % late
-        assert "answers again" not in self.node.said(), "one wait after the other is no answer"
+        assert not late, "the node started runs without a lease: %s" % late
+        assert "answers again" not in self.node.said(), "a timeout was taken for an answer of the store"
 
     def check_history(self, asked):
-        assert not self.c.bodies(self.name("skip"), "O"), "two at a time"
-        assert len(self.c.bodies(self.name("skip"), "E")) == 1, "the first one was to be ended"
-        assert len(self.c.bodies(self.name("allow"), "E")) == 2, "the first one was to go on"
+        assert not self.c.bodies(self.name("skip"), "O"), "two attempts overlapped"
+        assert len(self.c.bodies(self.name("skip"), "E")) == 1, "the first attempt was not ended"
+        assert len(self.c.bodies(self.name("allow"), "E")) == 2, "the first attempt did not continue"
         for job in self.jobs.values():
             run = asked.api().get("/v1/runs/%d" % asked.runs(job)[0]["id"])
             words = [a["outcome"] for a in run["attempts"]]
@@ -167,7 +167,7 @@ class Lost:
 
 
 @case
-def hosts_that_are_cut_off_start_nothing_and_what_they_ran_is_rerun_after_their_lease_and_stale_there():
+def isolated_hosts_start_nothing_and_their_runs_restart_elsewhere_after_the_run_lease():
     ways = {"a": "down", "b": "deaf", "c": "mute"}
     with Hosts("db", *ways, "d") as hosts, Middle(hosts) as server, \
             Cluster(5, server, before=[hosts.inside(x) for x in "abcdd"]) as c:
@@ -176,38 +176,38 @@ def hosts_that_are_cut_off_start_nothing_and_what_they_ran_is_rerun_after_their_
         hold = os.path.join(c.dir, "hold")
         open(hold, "w").close()
         lost = [Lost(c, i, host, how, hold) for i, (host, how) in enumerate(ways.items())]
-        wait_until("all plan again", 30, lambda: all(c.segments(d) in (12, 13) for d in c.nodes))
-        time.sleep(LEASE)  # their spawners have a deadline by then
+        wait_until("all nodes have segments", 30, lambda: all(c.segments(d) in (12, 13) for d in c.nodes))
+        time.sleep(LEASE)  # the spawners have received the deadline of the run lease
         rows = [row_of(server, v.i) for v in lost]
         cut = uptime()
         for v in lost:
             hosts.cut(v.host, v.how)
-        wait_until("another leads", 4 * LEASE, lambda: c.leader(asked) in c.nodes[3:], 0.1)
+        wait_until("another node leads", 4 * LEASE, lambda: c.leader(asked) in c.nodes[3:], 0.1)
         led = uptime() - cut
-        wait_until("they have noticed", 15, lambda: all("nothing is planned or started" in v.node.said() for v in lost), 0.1)
+        wait_until("the isolated nodes have stopped planning", 15, lambda: all("nothing is planned or started" in v.node.said() for v in lost), 0.1)
         noticed = uptime() - cut
         for v, row in zip(lost, rows):
             v.check_given_up(server, asked, row)
-        wait_until("the server has ended what it had with them", 30,
+        wait_until("the server has closed the sessions of the isolated hosts", 30,
                    lambda: not any(sessions(server, hosts.address(v.host)) for v in lost), 0.2)
         gone = uptime() - cut
         os.unlink(hold)
-        wait_until("the bodies end, there too", 30, lambda: all(len(c.bodies(v.name("allow"), "E")) == 2 for v in lost))
+        wait_until("both attempts of the 'allow' jobs have ended", 30, lambda: all(len(c.bodies(v.name("allow"), "E")) == 2 for v in lost))
         for v in lost:
             v.check_idle(cut)
             hosts.heal(v.host, v.how)
         healed = uptime()
-        wait_until("they are some of them again", 60, lambda: all(c.segments(d) in (12, 13) for d in c.nodes), 0.1)
+        wait_until("all nodes have segments again", 60, lambda: all(c.segments(d) in (12, 13) for d in c.nodes), 0.1)
         back = uptime() - healed
-        wait_until("all is over", 60, lambda: all(r["state"] == "succeeded" for v in lost for job in v.jobs.values() for r in asked.runs(job)), 0.1)
+        wait_until("all runs have succeeded", 60, lambda: all(r["state"] == "succeeded" for v in lost for job in v.jobs.values() for r in asked.runs(job)), 0.1)
         now = time.time()
-        wait_until("it goes on", 30, lambda: all(max(s for s, _, _ in c.bodies(n)) / 1000 > now for _, n in ticks))
+        wait_until("all jobs run newer slots", 30, lambda: all(max(s for s, _, _ in c.bodies(n)) / 1000 > now for _, n in ticks))
         for v in lost:
             v.check_history(asked)
             assert "sesame" not in v.node.said() + v.node.jobctl("status", check=False).stdout
         for job, name in ticks:
             each_slot_once(c, asked, job, name, 3)
-        return "another led after %.1f s, they noticed after %.1f s, the server after %.1f s; back %.1f s after they were healed" % (
+        return "new leader after %.1f s, isolation detected after %.1f s, by the server after %.1f s; back after %.1f s" % (
             led, noticed, gone, back)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs into a directory and looks at what is there, then uninstalls it again.
+# Installs into a temporary directory, checks the installed files and uninstalls them.
 . "$(dirname "$0")/../tap.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MAKELEVEL
 
-# Which of the expected files are missing, whatever the prefix.
+# Prints the expected files that are missing, for any prefix.
 installed() {
 	make -C "$top_builddir" install DESTDIR="$work/root" >"$work/log" 2>&1 || { tail "$work/log"; return; }
 	(cd "$work/root" && find . -type f | sort) >"$work/files"
@@ -25,6 +25,6 @@ uninstalled() {
 	make -C "$top_builddir" uninstall DESTDIR="$work/root" >"$work/log" 2>&1 || tail "$work/log"
 	find "$work/root" -type f
 }
-lint "make install puts every file in its place" installed
-lint "make uninstall leaves nothing" uninstalled
+lint "make install installs every file" installed
+lint "make uninstall removes every file" uninstalled
 finish

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# POSIX locks vanish when a process closes any descriptor of a file. The guard keeps the log of the store then, and the daemon leaves.
+# A process loses its POSIX locks on a file when it closes any descriptor of that file.
+# The guard process then keeps the WAL, and the daemon exits.
 import ctypes
 import os
 import platform
@@ -35,7 +36,7 @@ def ptrace(request, pid, data=0, address=0):
 
 
 def call_in(pid, regs, number, argument):
-    """One system call by a stopped thread that stands behind a 'syscall' instruction."""
+    """Makes a stopped thread execute one system call. Its instruction pointer is behind a 'syscall' instruction."""
     now = Registers.from_buffer_copy(regs)
     now.rax, now.rdi, now.rsi, now.orig_rax, now.rip = number, argument, os.O_RDONLY, 2 ** 64 - 1, regs.rip - 2
     ptrace(PTRACE_SETREGS, pid, now)
@@ -46,11 +47,11 @@ def call_in(pid, regs, number, argument):
 
 
 def stop_in_a_call(pid):
-    """Stops the loop of the daemon while it is in a system call; its registers."""
+    """Stops the main thread of the daemon. Returns its registers, or None if it was not in a system call."""
     try:
         ptrace(PTRACE_ATTACH, pid)
     except OSError as e:
-        raise Skip("may not trace: %s" % e) from e
+        raise Skip("ptrace is not permitted: %s" % e) from e
     os.waitpid(pid, 0)
     regs = Registers()
     ptrace(PTRACE_GETREGS, pid, regs)
@@ -61,9 +62,9 @@ def stop_in_a_call(pid):
 
 
 def open_and_close(pid, fd):
-    """What a library in the daemon does when it opens and closes a file of the store."""
+    """Makes the daemon open and close a file of the store, as a library in the process could do."""
     if platform.machine() != "x86_64":
-        raise Skip("knows the registers of x86_64 only")
+        raise Skip("the test supports x86_64 only")
     regs = wait_until("the loop is in a system call", 30, lambda: stop_in_a_call(pid))
     name = (b"/proc/self/fd/%d" % fd).ljust(32, b"\0")
     room = (regs.rsp - 1024) & ~15  # below the stack
@@ -72,7 +73,7 @@ def open_and_close(pid, fd):
     copy = call_in(pid, regs, SYS_OPEN, room)
     assert copy < 4096, copy
     assert call_in(pid, regs, SYS_CLOSE, copy) == 0
-    if regs.rax >= 2 ** 64 - 516:  # a wait that was interrupted; a call that was completed keeps its result
+    if regs.rax >= 2 ** 64 - 516:  # the call was interrupted and returns EINTR; a completed call keeps its result
         regs.rax = 2 ** 64 - EINTR if regs.rax <= 2 ** 64 - 512 else regs.rax
     regs.orig_rax = 2 ** 64 - 1
     ptrace(PTRACE_SETREGS, pid, regs)
@@ -90,7 +91,7 @@ def descriptor(pid, path):
 
 
 def lockers(path):
-    """Who holds a POSIX lock on a file, by pid."""
+    """The pids that hold a POSIX lock on a file."""
     inode = os.stat(path).st_ino
     with open("/proc/locks") as f:
         lines = [line.split() for line in f]
@@ -98,15 +99,15 @@ def lockers(path):
 
 
 def guard_of(d):
-    """The pid of the guard, once it holds its locks."""
+    """Waits until the guard holds its locks, and returns its pid."""
     def holds():
         both = lockers(d.db_path) & lockers(d.db_path + "-shm")
         return both - {d.process.pid}
     return wait_until("the guard holds its locks", 30, holds).pop()
 
 
-def look_from_outside(d):
-    """As sqlite3(1) does; a process of its own, because this one must not lock anything."""
+def read_as_other_process(d):
+    """Reads the store in a separate process, like sqlite3(1), so that this process holds no locks."""
     subprocess.run([sys.executable, "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
                     "c.execute('select count(*) from jobs').fetchone(); c.close()", d.db_path], check=True, timeout=60)
 
@@ -131,35 +132,35 @@ def lose_locks(ending):
         open_and_close(d.process.pid, descriptor(d.process.pid, os.path.realpath(d.db_path + ending)))
         code = d.ended(60)
         assert code == EXIT_TRY_AGAIN and "lost its locks" in d.said(), (code, d.said())
-        look_from_outside(d)
+        read_as_other_process(d)
         assert set(acknowledged) <= jobs_in(d)
         d.start()
         assert set(acknowledged) <= {j["id"] for j in d.api().pages("/v1/jobs", "jobs")}
 
 
 @case
-def a_daemon_that_lost_its_lock_on_the_index_leaves_and_nothing_is_lost():
+def a_daemon_that_lost_its_lock_on_the_wal_index_exits_without_data_loss():
     lose_locks("-shm")
 
 
 @case
-def a_daemon_that_lost_its_lock_on_the_database_leaves_and_nothing_is_lost():
+def a_daemon_that_lost_its_lock_on_the_database_exits_without_data_loss():
     lose_locks("")
 
 
 @case
-def without_the_locks_of_the_daemon_the_guard_keeps_the_log():
+def the_guard_keeps_the_wal_when_the_daemon_has_lost_its_locks():
     with Daemon() as d:
         d.start()
         guard = guard_of(d)
         acknowledged = add_jobs(d, 10)
-        os.kill(guard, signal.SIGSTOP)  # it holds its locks and cannot tell the daemon
+        os.kill(guard, signal.SIGSTOP)  # the guard keeps its locks, but cannot notify the daemon
         for ending in ("-shm", ""):
             open_and_close(d.process.pid, descriptor(d.process.pid, os.path.realpath(d.db_path + ending)))
         assert d.process.pid not in lockers(d.db_path) | lockers(d.db_path + "-shm")
         before = os.stat(d.db_path + "-wal").st_ino
-        look_from_outside(d)
-        assert os.stat(d.db_path + "-wal").st_ino == before, "the log was deleted"
+        read_as_other_process(d)
+        assert os.stat(d.db_path + "-wal").st_ino == before, "the WAL was deleted"
         acknowledged += add_jobs(d, 10)
         d.kill()
         wait_until("the guard ends with the daemon", 30, lambda: not lockers(d.db_path))
@@ -167,20 +168,20 @@ def without_the_locks_of_the_daemon_the_guard_keeps_the_log():
 
 
 @case
-def a_guard_that_was_killed_is_started_again_and_ends_with_the_daemon():
+def a_killed_guard_is_restarted_and_ends_with_the_daemon():
     with Daemon() as d:
         d.start()
         first = guard_of(d)
-        look_from_outside(d)
+        read_as_other_process(d)
         os.kill(first, signal.SIGKILL)
-        wait_until("it is gone", 30, lambda: first not in lockers(d.db_path))
+        wait_until("the first guard has ended", 30, lambda: first not in lockers(d.db_path))
         second = guard_of(d)
         d.kill()
-        wait_until("it ends with the daemon", 30, lambda: second not in lockers(d.db_path))
+        wait_until("the second guard has ended", 30, lambda: second not in lockers(d.db_path))
         d.start()
         guard_of(d)
         assert d.stop() == 0
-        assert not lockers(d.db_path), "the guard outlives an orderly end"
+        assert not lockers(d.db_path), "the guard was still running after the daemon had stopped"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# One user takes all it can get of a shared resource: the other users, and root, still get theirs. Orders and sums are checked, not times.
+# A user who exhausts a shared resource does not block other users or root.
+# The tests check order and sums, not durations.
 import json
 import os
 import select
@@ -12,7 +13,7 @@ from system import System
 
 
 @case
-def notices_of_one_owner_leave_slots_to_the_others():
+def notices_of_one_owner_leave_slots_for_other_owners():
     with System(engine_conf="notice-slots = 8\n") as s:
         s.start()
         gate = os.path.join(s.home("alice"), "gate")
@@ -30,14 +31,14 @@ def notices_of_one_owner_leave_slots_to_the_others():
         wait_until("bob's notice is sent", 60, lambda: os.path.exists(told))
         states = [n["state"] for n in alice.pages("/v1/notices", "notices")]
         assert states == ["waiting"] * 24, states
-        assert under_way() == 4, "as many as remained free, and no more"
-        open(gate, "w").close()  # ends the commands that wait: the slots go to the next notices
-        wait_until("the next ones follow", 60, lambda: sum(n["state"] == "sent" for n in alice.pages(
+        assert under_way() == 4, "the number of alice's slots has changed"
+        open(gate, "w").close()  # ends the blocked commands; the next notices get their slots
+        wait_until("the next notices are being sent", 60, lambda: sum(n["state"] == "sent" for n in alice.pages(
             "/v1/notices", "notices")) >= 4 and under_way() == 4)
 
 
 def connect(s, user):
-    """A bare connection of this user."""
+    """Opens a socket connection as this user."""
     c = socket.socket(socket.AF_UNIX)
     c.settimeout(120)
     os.seteuid(user if isinstance(user, int) else s.uid(user))
@@ -49,12 +50,12 @@ def connect(s, user):
 
 
 def readable(socks):
-    """How many have an answer, or the end, waiting."""
+    """The number of sockets with data or end of file to read."""
     return len(select.select(socks, [], [], 0)[0])
 
 
 def read_all(c):
-    """The body of an answer that ends with its connection."""
+    """Reads a response until the connection is closed. Returns status and JSON."""
     data = b""
     while True:
         part = c.recv(1 << 20)
@@ -73,7 +74,7 @@ def read_all(c):
 
 
 @case
-def lists_that_are_not_read_hold_back_their_own_user_only():
+def unread_lists_delay_only_their_own_user():
     with System(engine_conf="answers-per-uid = 1M\n") as s:
         s.start()
         later = "2031-01-01T00:00:00Z"
@@ -85,12 +86,12 @@ def lists_that_are_not_read_hold_back_their_own_user_only():
         assert [j["name"] for j in s.api("bob").get("/v1/jobs")["jobs"]] == ["b"]
         assert len(s.api("root").get("/v1/jobs?limit=5")["jobs"]) == 5
         s.wait_final("bob", s.add("bob", command=["true"])["id"], 60)
-        # each answer holds 256 KiB of alice's 1 MiB, so 4 or 5 lists have begun; the others wait
+        # each response uses 256 KiB of alice's 1 MiB, so 4 or 5 responses have started; the others wait
         assert readable(lists) <= 5, readable(lists)
-        assert s.api("bob").get("/v1/jobs")["jobs"], "and still"
+        assert s.api("bob").get("/v1/jobs")["jobs"], "bob's list is empty while alice's lists wait"
         for c in lists[8:]:
             c.close()
-        for c in lists[:8]:  # one after the other, each to its end: none waits for one that is read later
+        for c in lists[:8]:  # each list is read completely before the next: no response depends on one that is read later
             status, answer = read_all(c)
             assert (status, len(answer["jobs"])) == (200, 20), (status, len(answer["jobs"]))
             c.close()
@@ -107,10 +108,10 @@ def send_but_the_last_byte(s, user):
 
 
 @case
-def bodies_of_one_user_are_bounded_in_their_sum():
+def request_bodies_of_one_user_are_limited_in_total():
     with System(engine_conf="bulk-body-limit = 4M\nbodies-per-uid = 8M\nbodies-total = 24M\n") as s:
         s.start()
-        socks = [send_but_the_last_byte(s, "alice") for _ in range(6)]  # 24 MiB, all that there is
+        socks = [send_but_the_last_byte(s, "alice") for _ in range(6)]  # 24 MiB, as much as bodies-total
         s.api("bob").post("/v1/jobs/bulk", {"jobs": [{"command": ["cat"], "stdin": "x" * 900000, "schedule": ["manual"]}] * 4})
         s.wait_final("bob", s.add("bob", command=["true"])["id"], 60)
         answers = []
@@ -119,23 +120,23 @@ def bodies_of_one_user_are_bounded_in_their_sum():
             status, answer = read_all(c)
             answers.append(status)
             assert status == 400 or (answer["error"]["code"], "bodies-per-uid" in answer["error"]["message"]) == ("limit", True), answer
-        assert answers.count(400) <= 2 and answers.count(429) >= 4, answers  # two bodies of nothing but spaces were kept
+        assert answers.count(400) <= 2 and answers.count(429) >= 4, answers  # two bodies were accepted; their content is only spaces
         s.api("alice").post("/v1/jobs/bulk", {"jobs": [{"command": ["true"], "schedule": ["manual"]}] * 3})
 
 
 def first_status(c):
-    """The status of a refusal, or of a request."""
+    """Sends a request and returns the status of the response or of the refusal."""
     try:
         c.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     except OSError:
-        pass  # refused and closed already
+        pass  # already refused and closed
     status = int(c.recv(1000).split()[1])
     c.close()
     return status
 
 
 @case
-def connections_of_two_users_leave_some_to_others_and_to_root():
+def connections_of_two_users_leave_some_for_others_and_root():
     with System(engine_conf="connections = 64\nconnections-per-uid = 60\nconnections-reserved = 8\n") as s:
         s.start()
         held, refused = [], {}
@@ -145,16 +146,16 @@ def connections_of_two_users_leave_some_to_others_and_to_root():
                 try:
                     c.sendall(b"GET /v1/events?follow=true HTTP/1.1\r\nHost: x\r\n\r\n")
                 except OSError:
-                    pass  # refused and closed already
+                    pass  # already refused and closed
                 held.append((user, c))
         for user, c in held:
             status = int(c.recv(1000).split()[1])
             refused[user] = refused.get(user, 0) + (status == 429)
-        # 56 are for users: alice has half of them, bob half of the rest
+        # users share 56 connections: alice gets half of them, bob half of the rest
         assert refused == {"alice": 64 - 28, "bob": 64 - 14}, refused
         got = s.jobctl("alice", "list", check=False)
         assert got.returncode != 0 and "too many connections of your user: 28 are open" in got.stderr, got.stderr
-        more = [connect(s, 5000 + i // 14) for i in range(10 * 14)]  # ten further accounts take the rest
+        more = [connect(s, 5000 + i // 14) for i in range(10 * 14)]  # ten further accounts use the rest
         wait_until("no connection is left for users", 60, lambda: first_status(connect(s, 6000)) == 503)
         for user in ("carol", "root"):  # carol is an administrator
             got = s.jobctl(user, "list", check=False)
@@ -164,18 +165,18 @@ def connections_of_two_users_leave_some_to_others_and_to_root():
 
 
 @case
-def history_of_an_owner_within_its_share_outlives_the_flood_of_another():
+def history_of_an_owner_is_kept_when_another_owner_fills_the_store():
     with System(engine_conf="store-budget = 2M\nowner-store-limit = 4M\n") as s:
         s.start()
         job = s.add("bob", command=["true"], schedule=["manual"], overlap="allow")["id"]
         for _ in range(10):
             s.api("bob").post("/v1/jobs/%d/run" % job, {})
-        wait_until("bob's runs are over", 60, lambda: sum(r["state"] == "succeeded" for r in s.runs("bob", job)) == 10)
+        wait_until("bob's runs have ended", 60, lambda: sum(r["state"] == "succeeded" for r in s.runs("bob", job)) == 10)
         later = {"command": ["cat"], "stdin": "x" * 400000, "schedule": ["2031-01-01T00:00:00Z"]}
         ids = [s.add("alice", **later)["id"] for _ in range(8)]
         s.jobctl("root", "db", "prune", "--yes")
         assert len(s.runs("bob", job)) == 10, len(s.runs("bob", job))
-        # alice has 3 of her 4 MiB: she hears of the limit, and what she removes makes room at the next pass
+        # alice uses 3 of her 4 MiB; the third job exceeds the limit, and removed jobs free space at the next pass
         answers = [s.api("alice").call("POST", "/v1/jobs", later) for _ in range(3)]
         assert [a[0] for a in answers] == [201, 201, 429], answers
         assert "may have 4 MiB ('owner-store-limit'" in answers[2][1]["error"]["message"], answers[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests with several nodes share: the nodes of one store, and a ledger that the bodies of jobs write.
+# The library of the cluster tests: several nodes on one store, and a ledger file that the jobs write.
 import atexit
 import contextlib
 import os
@@ -12,7 +12,7 @@ from harness import Daemon, Unreachable, instant, wait_until
 from pg import Server
 
 LEASE = 3
-# Says when it began and ended, in one write each; fails if another of its job is there.
+# Appends S at the start, E at the end, and O if another run of the same job holds the lock file.
 BODY = r"""say() { read -r up _ </proc/uptime; echo "$1 $JOBSCHED_NAME $JOBSCHED_SLOT_MS $JOBSCHED_ATTEMPT $up $JOBSCHED_NODE" >>"$LEDGER"; }
 say S; exec 9>>"$LEDGER.$JOBSCHED_NAME"; flock -n 9 || say O; sleep "$SECONDS_LONG"; while [ -e "$HOLD" ]; do sleep 0.1; done; say E"""
 
@@ -21,7 +21,7 @@ SERVERS = []
 
 
 def server():
-    """One for all cases; making it takes longer than most of them."""
+    """The PostgreSQL server that all cases share, because initdb takes longer than most cases."""
     if not SERVERS:
         SERVERS.append(Server().start())
         atexit.register(SERVERS[0].__exit__)
@@ -29,10 +29,10 @@ def server():
 
 
 class Cluster:
-    """Nodes on one store, each with directories and a spawner of its own."""
+    """Several nodes on one store. Each node has its own directories and its own spawner."""
 
     def __init__(self, n, postgres=False, config="", before=()):
-        """'postgres' may be a server; 'before' is what each node is started with, as nsenter."""
+        """'postgres' is a boolean or a Server; 'before' is a list of command prefixes, one per node (nsenter)."""
         self.dir = tempfile.mkdtemp(prefix="jobsched-cl.")
         self.server = (server() if postgres is True else postgres) or None
         self.store = self.server.url if postgres else os.path.join(self.dir, "jobs.db")
@@ -45,7 +45,7 @@ class Cluster:
     def __enter__(self):
         for i, d in enumerate(self.nodes):
             d.start(before=self.before[i] if self.before else ())
-        wait_until("all know each other", 30, lambda: all(self.segments(d) in range(64 // len(self.nodes), 64 // len(self.nodes) + 2)
+        wait_until("all nodes share the segments", 30, lambda: all(self.segments(d) in range(64 // len(self.nodes), 64 // len(self.nodes) + 2)
                                                          for d in self.nodes))
         return self
 
@@ -66,7 +66,7 @@ class Cluster:
             return answer["cluster"]["segments"] if status == 200 and answer["cluster"] else None
 
     def leader(self, asked=None):
-        """The node that leads, as one of the others sees it; None: nobody."""
+        """The leader that the node 'asked' reports, or the first of all nodes; None if there is no leader."""
         for d in [asked] if asked else self.nodes:
             with contextlib.suppress(Unreachable):
                 status, answer = d.api().call("GET", "/v1/status")
@@ -78,7 +78,7 @@ class Cluster:
         return [x for x in self.nodes if x is not d]
 
     def add(self, d, name, seconds, hold="", **more):
-        """A job whose body takes so long, and as long as the file 'hold' is there."""
+        """Adds a job that runs for 'seconds' and then until the file 'hold' is removed."""
         spec = dict(name=name, command=["bash", "-c", BODY], env={"LEDGER": self.ledger, "SECONDS_LONG": "%g" % seconds, "HOLD": hold},
                     retries=0, **more)
         return d.add(**spec)["id"]
@@ -90,15 +90,15 @@ class Cluster:
             return [line.split() for line in f]
 
     def begun_by(self, d):
-        """When bodies began on this node, on the clock that counts from boot."""
+        """The start times of runs on this node, in seconds since boot."""
         return [float(v[4]) for v in self.lines() if v[0] == "S" and v[5] == "n%d" % self.nodes.index(d)]
 
     def bodies(self, name, what="S"):
-        """(slot, attempt, when) of all that began, ended or met another."""
+        """(slot, attempt, seconds since boot) of all starts (S), ends (E) or overlaps (O) of a job."""
         return [(int(v[2]), int(v[3]), float(v[4])) for v in self.lines() if v[0] == what and v[1] == name]
 
     def node_of(self, job, asked):
-        """The node that runs it; None: none does."""
+        """The node on which a job is running, or None."""
         for r in asked.runs(job):
             if r["state"] == "running":
                 status, answer = asked.api().call("GET", "/v1/nodes")
@@ -109,7 +109,7 @@ class Cluster:
 
 
 def each_slot_once(c, asked, job, name, seconds):
-    """Every slot that is over ran once, but for what a node had in hand when it was given up, and that one after the other."""
+    """Every slot older than 'seconds' has one run. Only runs of a lost node were started twice, never at the same time."""
     runs = [r for r in asked.runs(job) if instant(r["slot"]) < time.time() - seconds]
     assert runs and all(r["state"] == "succeeded" for r in runs), runs
     slots = sorted(int(instant(r["slot"]) * 1000) for r in runs)
@@ -121,4 +121,4 @@ def each_slot_once(c, asked, job, name, seconds):
             words = [a["outcome"] for a in asked.api().get("/v1/runs/%d" % r["id"])["attempts"]]
             assert words[-1] == "succeeded" and set(words[:-1]) <= {"lost", "stale"}, words
     assert set(slots) <= set(began), set(slots) - set(began)
-    assert not c.bodies(name, "O"), "two at a time"
+    assert not c.bodies(name, "O"), "two runs of the job overlapped"

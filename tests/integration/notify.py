@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Notices with real daemons: a sendmail and a web server of our own see what is sent, when, and how often.
+# Notices of real daemons. A test sendmail and a test web server record each message.
 import email
 import email.policy
 import hashlib
@@ -17,16 +17,16 @@ from system import System
 from web import Web
 
 KEY = "0123456789abcdef0123456789abcdef"
-NOTHING_MORE = 1.5  # seconds in which a second one would have come
+NOTHING_MORE = 1.5  # seconds to wait for messages that must not be sent
 
 
 class Hook(Web):
-    """Keeps what it gets. 'plan' says what to answer next; then 200."""
+    """A web server that records requests. 'plan' lists the next status codes ("hang" delays); then it answers 200."""
 
     def __init__(self, plan=()):
         self.got, self.plan, self.gate = [], list(plan), threading.Event()
 
-        def take(request):
+        def record(request):
             body = request.rfile.read(int(request.headers["Content-Length"]))
             self.got.append((dict(request.headers), body))
             answer = self.plan.pop(0) if self.plan else 200
@@ -41,7 +41,7 @@ class Hook(Web):
                 request.wfile.write(b"x" * (200000 if answer == 201 else 10))
             except OSError:
                 pass
-        super().__init__(do_POST=take)
+        super().__init__(do_POST=record)
         self.url += "/hook"
 
     def __exit__(self, *rest):
@@ -53,7 +53,7 @@ class Hook(Web):
 
 
 class Notifying(Daemon):
-    """A daemon with a sendmail that keeps each message in a file, and a key."""
+    """A daemon with a webhook key and a sendmail that writes each message to a file."""
 
     def __init__(self, sendmail="", config=""):
         super().__init__()
@@ -71,7 +71,7 @@ class Notifying(Daemon):
         self.write_config("sendmail = %s\nwebhook-key-file = %s\nnotice-retry = 1\n%s" % (program, self.key, config))
 
     def mail(self):
-        """The messages so far, oldest first, each with the arguments of sendmail."""
+        """The messages sent so far, oldest first, each with the arguments of sendmail."""
         found = []
         for name in sorted(n for n in os.listdir(self.mails) if n.startswith("m.")):
             with open(os.path.join(self.mails, name), "rb") as f:
@@ -85,12 +85,12 @@ class Notifying(Daemon):
         return self.api().pages("/v1/notices" + "".join("?%s=%s" % f for f in filters.items()), "notices")
 
     def run_job(self, job):
-        """A run by hand, once it is over."""
+        """Starts a manual run and returns it when it has ended."""
         return self.api().get("/v1/runs/%d?wait=20" % self.api().post("/v1/jobs/%s/run" % job, {})["id"])
 
 
 def flag_job(d, *notify, name="backup"):
-    """A job that succeeds while its flag is there."""
+    """Adds a job that succeeds while its flag file exists. Returns the job and the path of the file."""
     flag = os.path.join(d.dir, "flag." + name)
     job = d.add(name=name, schedule=["manual"], notify=list(notify),
                 script="echo one; echo two; test -e '%s' && exit 0; echo broken >&2; exit 3" % flag)["id"]
@@ -98,7 +98,7 @@ def flag_job(d, *notify, name="backup"):
 
 
 @case
-def only_changes_of_state_are_told_by_all_channels():
+def all_channels_send_notices_for_state_changes_only():
     with Notifying() as d, Hook() as web:
         d.start()
         said = os.path.join(d.dir, "said")
@@ -135,7 +135,7 @@ def only_changes_of_state_are_told_by_all_channels():
 
 
 @case
-def a_change_of_the_job_is_named():
+def a_notice_names_the_changed_job_fields():
     with Notifying() as d, Hook() as web:
         d.start()
         job, flag = flag_job(d, "webhook:" + web.url)
@@ -143,38 +143,38 @@ def a_change_of_the_job_is_named():
         d.run_job(job)
         d.jobctl("set", "backup", "timeout=1m", "script=exit 4")
         d.run_job(job)
-        wait_until("it is told", 10, lambda: web.got)
+        wait_until("the notice is sent", 10, lambda: web.got)
         body = web.bodies()[0]
         assert sorted(body["changed"]) == ["script", "timeout"], body
         assert "Changed since run backup#" in body["text"], body["text"]
 
 
 @case
-def a_failing_webhook_is_tried_again_and_given_up():
+def a_failing_webhook_is_retried_and_a_failed_test_is_not():
     with Notifying() as d, Hook([500, 302, 503]) as web:
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url)
         d.run_job(job)
-        wait_until("it waits for another try", 10, lambda: [n for n in d.notices() if n["error"]])
+        wait_until("the notice waits for a retry", 10, lambda: [n for n in d.notices() if n["error"]])
         waiting = d.notices()[0]
         assert waiting["state"] == "waiting" and "500" in waiting["error"] and waiting["due_at"], waiting
-        wait_until("two tries", 10, lambda: len(web.got) >= 2)
+        wait_until("two requests have arrived", 10, lambda: len(web.got) >= 2)
         assert len({h["Jobsched-Notice"] for h, _ in web.got}) == 1
         assert [b["try"] for b in web.bodies()][:2] == [1, 2]
         wait_until("the redirection is an error", 10, lambda: "not followed" in (d.notices()[0]["error"] or ""))
         d.api().post("/v1/jobs/%d/notify-test" % job)
-        wait_until("the test is given up at once", 10, lambda: d.notices(state="failed"))
+        wait_until("the test notice fails without a retry", 10, lambda: d.notices(state="failed"))
         assert d.notices(state="failed")[0]["kind"] == "test"
         assert d.api().get("/v1/status")["notices"]["failed"] == 1
         assert "could not be sent" in d.jobctl("status").stdout
         assert "could not be sent to" in d.jobctl("show", "backup").stdout
         events = d.api().pages("/v1/events", "events")
         assert [e for e in events if e["what"] == "notice.failed" and e["job"] == job], events
-        assert not [e for e in events if web.url in json.dumps(e)]  # it may hold a secret
+        assert not [e for e in events if web.url in json.dumps(e)]  # the URL may contain a secret
 
 
 @case
-def a_hanging_channel_delays_nothing():
+def a_hanging_channel_delays_no_other_channel():
     with Notifying(sendmail="sleep 30") as d, Hook(["hang"] * 50) as web:
         d.start()
         for i in range(10):
@@ -183,16 +183,16 @@ def a_hanging_channel_delays_nothing():
         began = time.monotonic()
         job, _ = flag_job(d, "exec:touch '%s/quick'" % d.dir, name="quick")
         d.run_job(job)
-        wait_until("another channel is served", 20, lambda: os.path.exists(d.dir + "/quick"))
+        wait_until("the quick notice is sent", 20, lambda: os.path.exists(d.dir + "/quick"))
         d.wait_final(d.add(command=["true"])["id"])
         took = time.monotonic() - began
         assert took < 20, took
         assert d.api().get("/v1/status")["notices"]["waiting"] == 30
-        return "%.2f s beside 30 hanging ones" % took
+        return "%.2f s with 30 hanging notices" % took
 
 
 @case
-def a_killed_engine_sends_what_it_owes_once_it_is_back():
+def a_restarted_daemon_sends_each_pending_notice_once():
     with Notifying() as d, Hook(["hang"]) as web:
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url, "exec:echo noise; sleep 2; echo x >>'%s/said'" % d.dir)
@@ -203,24 +203,24 @@ def a_killed_engine_sends_what_it_owes_once_it_is_back():
         d.start()
         wait_until("both are sent", 20, lambda: len(d.notices(state="sent")) == 2)
         time.sleep(NOTHING_MORE)
-        assert len(web.got) == 1, "jobsched-net went on with it: it is not posted again"
+        assert len(web.got) == 1, "the webhook was posted again, although jobsched-net had continued"
         with open(os.path.join(d.dir, "said")) as f:
-            assert f.read() == "x\n"  # the spawner still had it: it was not begun again
+            assert f.read() == "x\n"  # the spawner had continued the command; it was not started again
         for path in os.listdir(os.path.join(d.state, "output")):
             assert not path.startswith("-"), path
 
 
 @case
-def a_webhook_survives_the_death_of_jobsched_net():
+def a_webhook_is_sent_again_after_jobsched_net_was_killed():
     with Notifying() as d, Hook(["hang"]) as web:
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url)
         d.run_job(job)
         wait_until("the first try is under way", 10, lambda: web.got)
         os.kill(d.net(), signal.SIGKILL)
-        wait_until("it is sent again", 30, lambda: len(d.notices(state="sent")) == 1)
+        wait_until("the notice is sent again", 30, lambda: len(d.notices(state="sent")) == 1)
         assert len({h["Jobsched-Notice"] for h, _ in web.got}) == 1 and len(web.got) == 2, web.got
-        assert [b["try"] for b in web.bodies()] == [1, 1], "a restart of jobsched-net uses up no try"
+        assert [b["try"] for b in web.bodies()] == [1, 1], "a restart of jobsched-net counted as a try"
 
 
 @case
@@ -241,13 +241,13 @@ def webhooks_wait_for_jobsched_net_and_the_reason_names_the_command():
         assert "systemctl start jobsched-net" in status and not web.got, status
         assert s.api("alice").get("/v1/status")["net"]["up"] is False
         s.start_net()
-        wait_until("it is delivered", 40, lambda: web.got)
+        wait_until("the notice is delivered", 40, lambda: web.got)
         assert web.bodies()[0]["try"] == 1, web.bodies()
         assert "jobsched-net" not in s.jobctl("alice", "status").stdout
 
 
 @case
-def add_says_when_there_is_no_mail_program():
+def add_warns_about_a_missing_mail_program():
     with Notifying() as d:
         d.start()
         assert not d.add(schedule=["manual"], notify=["mail:ann"], command=["true"])["findings"]
@@ -261,12 +261,12 @@ def add_says_when_there_is_no_mail_program():
 
 
 @case
-def a_run_that_did_not_happen_is_told_once():
+def repeated_skips_send_one_notice():
     with Notifying() as d:
         d.start()
         job = d.add(name="slow", schedule=["every 1s"], script="sleep 4", notify=["mail:ann"])["id"]
         wait_until("two slots were skipped", 20, lambda: [r["reason"] for r in d.runs(job)].count("overlap") >= 2)
-        wait_until("it is told", 10, d.mail)
+        wait_until("the notice is sent", 10, d.mail)
         d.api().post("/v1/jobs/%d/cancel" % job, {"running": True})
         time.sleep(NOTHING_MORE)
         missed = [m["Subject"] for m in d.mail()]
@@ -274,7 +274,7 @@ def a_run_that_did_not_happen_is_told_once():
 
 
 @case
-def what_a_job_writes_cannot_forge_a_mail():
+def output_of_a_job_cannot_forge_a_mail():
     with Notifying() as d, Hook() as web:
         d.start()
         evil = os.path.join(d.dir, "evil")
@@ -294,7 +294,7 @@ def what_a_job_writes_cannot_forge_a_mail():
 
 
 @case
-def a_test_notice_says_what_works():
+def a_test_notice_reports_the_result_of_each_channel():
     with Notifying() as d, Hook([404]) as web:
         d.start()
         flag_job(d, "mail:ann@example.com", "webhook:" + web.url, "exec:echo it is broken; exit 7")
@@ -311,13 +311,13 @@ def a_test_notice_says_what_works():
 
 
 @case
-def a_key_that_others_can_read_signs_nothing():
+def a_world_readable_webhook_key_is_refused():
     with Notifying() as d, Hook() as web:
         os.chmod(d.key, 0o644)
         d.start()
         job, _ = flag_job(d, "webhook:" + web.url)
         d.api().post("/v1/jobs/%d/notify-test" % job)
-        wait_until("it is refused", 10, lambda: d.notices(state="failed"))
+        wait_until("the notice is refused", 10, lambda: d.notices(state="failed"))
         assert "chmod 600" in d.notices()[0]["error"] and not web.got
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Two daemons on one SQLite file: whatever the environment of the second one, it is refused and names the socket of the first.
+# Two daemons on one SQLite file: the second is refused in every environment and names the socket of the first.
 import contextlib
 import os
 import random
@@ -19,7 +19,7 @@ ENVIRONMENTS, SECOND = 3, 5  # first daemons, and attempts at a second one for e
 
 
 class Home:
-    """A user's home with several ways to it, and programs that this user may execute. As root the user is alice."""
+    """A home directory with several paths to it. A test that runs as root uses the account alice."""
 
     def __init__(self):
         self.root = os.geteuid() == 0
@@ -50,7 +50,7 @@ class Home:
         return path
 
     def random_place(self, number, first):
-        """An environment, the options of jobschedd and a uid; all of them lead to the same store."""
+        """A random environment, options of jobschedd and a uid that all result in the same store."""
         env = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS") or k == "PATH"}
         env.update(HOME=random.choice(self.ways), LC_ALL="C.UTF-8")
         way = random.choice(self.ways)
@@ -93,7 +93,7 @@ class Home:
 
 
 def socket_of(home, log):
-    """The socket that a daemon says it is ready at; None: not yet."""
+    """The socket path in the 'ready' line of a daemon's log, or None."""
     with open(log, errors="replace") as f:
         for line in f:
             if "ready: " in line:
@@ -156,7 +156,7 @@ def a_second_daemon_is_refused_and_names_the_first_in_random_environments():
 
 
 def another(d, **env):
-    """A second daemon for the same state directory: exit code and output. None in env removes a variable."""
+    """Runs a second daemon for the same state directory; returns exit code and output. None in env removes a variable."""
     merged = {k: v for k, v in dict(d.env, **env).items() if v is not None}
     result = subprocess.run(d.command(), env=merged, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, timeout=90)
@@ -179,7 +179,7 @@ def a_run_is_not_started_again_by_a_daemon_with_another_runtime_directory():
 
 
 @case
-def instances_share_a_store_and_each_of_them_runs_once():
+def instances_share_a_store_and_a_second_daemon_of_an_instance_is_refused():
     with Daemon("lease = 4\n") as d, Daemon("lease = 4\n", state=d.state_home) as b:
         d.start()
         b.command = lambda: [*Daemon.command(b), "--instance", "b"]
@@ -192,7 +192,7 @@ def instances_share_a_store_and_each_of_them_runs_once():
 
 
 @case
-def a_killed_daemon_is_replaced_at_once_and_its_runs_go_on():
+def a_killed_daemon_can_be_restarted_at_once_and_its_runs_continue():
     with Daemon() as d:
         d.start()
         job = d.add(command=["sleep", "600"])["id"]
@@ -204,7 +204,7 @@ def a_killed_daemon_is_replaced_at_once_and_its_runs_go_on():
 
 
 @case
-def a_hard_link_to_the_store_leads_to_the_first_daemon_and_later_to_a_refusal():
+def a_second_daemon_on_a_hard_link_of_the_store_is_refused():
     with Daemon() as d, Daemon() as other:
         d.start()
         os.makedirs(other.state, mode=0o700)
@@ -223,7 +223,7 @@ def a_store_that_is_mounted_as_a_single_file_is_refused():
     need_root()
     with Daemon() as d, Daemon() as other:
         d.start()
-        Home().clean()  # a mount namespace of our own
+        Home().clean()  # System() enters a private mount namespace
         os.makedirs(other.state, mode=0o700)
         open(other.db_path, "w").close()
         assert libc.mount(d.db_path.encode(), other.db_path.encode(), None, MS_BIND, None) == 0

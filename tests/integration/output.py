@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Output: much of it costs nobody memory or time, slow readers block nobody, restarts lose nothing.
+# Output of runs: constant memory use for large output, slow readers, restarts, size limits.
 import os
 import re
 import signal
@@ -14,20 +14,20 @@ MUCH = int(os.environ.get("MEGABYTES", "200")) << 20
 
 
 def memory(pid):
-    """The most a process has used so far, in bytes."""
+    """The peak resident memory of a process, in bytes."""
     with open("/proc/%d/status" % pid) as f:
         return int(re.search(r"^VmHWM:\s*(\d+)", f.read(), re.M).group(1)) << 10
 
 
 def output(d, run):
-    """All that is kept, from the API."""
+    """The stored output of a run."""
     connection = d.api().connection
     connection.request("GET", "/v1/runs/%d/output" % run)
     return connection.getresponse().read()
 
 
 def follow(d, run):
-    """A client that asked for live output and has not read a byte of it."""
+    """Connects a client that requests live output and does not read it."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     s.connect(d.socket)
@@ -36,7 +36,7 @@ def follow(d, run):
 
 
 @case
-def much_output_leaves_memory_flat_and_others_start():
+def large_output_needs_no_more_memory_and_delays_no_other_run():
     with Daemon() as d:
         d.start()
         d.wait_final(d.add(command=["sh", "-c", "yes | head -c 20000000"])["id"])
@@ -56,8 +56,8 @@ def much_output_leaves_memory_flat_and_others_start():
         assert os.stat(path).st_size <= (1 << 20) + 64, os.stat(path)
         after = memory(d.process.pid), memory(d.spawner())
         more = after[0] - before[0], after[1] - before[1]
-        assert max(more) < (64 if sanitized() else 8) << 20, "engine and spawner took %d and %d bytes more" % more
-        return "engine +%d KiB, spawner +%d KiB, others late by at most %d ms" % (
+        assert max(more) < (64 if sanitized() else 8) << 20, "the memory of daemon and spawner grew by %d and %d bytes" % more
+        return "daemon +%d KiB, spawner +%d KiB, other runs late by at most %d ms" % (
             more[0] >> 10, more[1] >> 10, max(late) * 1000)
 
 
@@ -65,7 +65,7 @@ def much_output_leaves_memory_flat_and_others_start():
 def a_follower_that_does_not_read_blocks_neither_the_job_nor_the_daemon():
     with Daemon() as d:
         d.start()
-        # it waits, so that all are there before the first byte
+        # the job waits until all followers are connected
         job = d.add(command=["sh", "-c", "sleep 1; yes | head -c 50000000"])["id"]
         run = d.wait_running(job)["id"]
         before = memory(d.process.pid)
@@ -74,7 +74,7 @@ def a_follower_that_does_not_read_blocks_neither_the_job_nor_the_daemon():
         assert done["state"] == "succeeded", done
         assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
         more = memory(d.process.pid) - before
-        assert more < (256 if sanitized() else 32) << 20, "the engine took %d bytes more" % more
+        assert more < (256 if sanitized() else 32) << 20, "the memory of the daemon grew by %d bytes" % more
         lazy[0].settimeout(60)
         text = b""
         while b"\r\n0\r\n\r\n" not in text[-16:]:
@@ -84,11 +84,11 @@ def a_follower_that_does_not_read_blocks_neither_the_job_nor_the_daemon():
         for s in lazy:
             s.close()
         d.api().get("/v1/status")
-        return "engine +%d KiB" % (more >> 10)
+        return "daemon +%d KiB" % (more >> 10)
 
 
 @case
-def output_survives_restarts_of_the_engine_and_of_the_spawner_s_program():
+def output_survives_restarts_of_the_daemon_and_of_the_spawner():
     with Daemon() as d:
         d.start()
         job = d.add(command=["sh", "-c", "for i in $(seq 40); do echo line $i; sleep 0.1; done"])["id"]
@@ -116,7 +116,7 @@ def no_job_keeps_more_output_than_the_daemon_allows():
 
 
 @case
-def a_job_finishes_while_the_engine_stands_still():
+def a_job_finishes_while_the_daemon_is_stopped():
     with Daemon() as d:
         d.start()
         mark = os.path.join(d.dir, "written")
@@ -124,7 +124,7 @@ def a_job_finishes_while_the_engine_stands_still():
         d.wait_running(job)
         d.process.send_signal(signal.SIGSTOP)
         try:
-            wait_until("the job has written all", 60, lambda: os.path.exists(mark))
+            wait_until("the job has written its output", 60, lambda: os.path.exists(mark))
         finally:
             d.process.send_signal(signal.SIGCONT)
         assert d.wait_final(job)["state"] == "succeeded"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A PostgreSQL of one's own, from Debian's packages, for tests that need one.
+# A temporary PostgreSQL server from Debian's packages.
 import os
 import pwd
 import shutil
@@ -12,10 +12,10 @@ BIN = "/usr/lib/postgresql"
 
 
 class Server:
-    """A PostgreSQL of our own, on a Unix socket only unless told otherwise; it refuses to run as root."""
+    """A temporary server. It listens on a Unix socket, and runs as user postgres if the test runs as root."""
 
     def __init__(self, listen="", before=()):
-        """'before' is what its programs are started with, as nsenter."""
+        """'listen' is an address for TCP connections; 'before' is a command prefix (nsenter)."""
         versions = sorted(os.listdir(BIN)) if os.path.isdir(BIN) else []
         if not versions:
             raise Skip("needs Debian's postgresql")
@@ -39,7 +39,7 @@ class Server:
         return done.stdout
 
     def sql(self, text):
-        """Rows of columns, as text."""
+        """Runs a statement and returns its rows, each a list of texts."""
         out = self.call("psql", "-X", "-q", "-A", "-t", "-F", "\t", "-h", self.dir, "-U", "jobsched", "-c", text, "postgres")
         return [line.split("\t") for line in out.splitlines()]
 
@@ -58,5 +58,5 @@ class Server:
         try:
             self.stop()
         except AssertionError:
-            pass  # it is down already
+            pass  # the server is already down
         shutil.rmtree(self.dir, ignore_errors=True)

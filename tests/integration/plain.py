@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What can only be seen in a build without sanitizers: how idle it is, and what valgrind says.
+# Tests for builds without sanitizers: wakeups of an idle daemon, and valgrind.
 import os
 import re
 import sys
@@ -10,7 +10,7 @@ from harness import Daemon, Skip, case, main, need_program, sanitized, wait_unti
 
 
 def switches(pid):
-    """How often the threads of a process went to sleep of their own accord, which is how often they were woken."""
+    """The number of voluntary context switches of all threads of a process, which equals the number of wakeups."""
     total = 0
     for tid in os.listdir("/proc/%d/task" % pid):
         with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
@@ -21,10 +21,10 @@ def switches(pid):
 @case
 def an_idle_daemon_wakes_at_most_twice_a_minute():
     if sanitized():
-        raise Skip("the sanitizers have a thread of their own that sleeps and wakes")
+        raise Skip("the sanitizers have their own thread, which wakes up regularly")
     with Daemon() as d:
         d.start()
-        d.wait_final(d.add(command=["true"])["id"])  # so that everything has been used once
+        d.wait_final(d.add(command=["true"])["id"])  # all code paths have been used once
         d.add(command=["true"], schedule=["2099-01-01T00:00:00Z"])
         d.api().close()
         time.sleep(3)
@@ -32,13 +32,13 @@ def an_idle_daemon_wakes_at_most_twice_a_minute():
         before = switches(d.process.pid), switches(d.spawner())
         time.sleep(seconds)
         engine, spawner = (switches(d.process.pid) - before[0], switches(d.spawner()) - before[1])
-        assert engine <= 2 and spawner <= 2, "in %d s the engine woke %d times, the spawner %d" % (
+        assert engine <= 2 and spawner <= 2, "in %d s the daemon woke up %d times, the spawner %d times" % (
             seconds, engine, spawner)
-        return "in %d s: engine %d, spawner %d" % (seconds, engine, spawner)
+        return "in %d s: daemon %d, spawner %d" % (seconds, engine, spawner)
 
 
 @case
-def valgrind_finds_nothing_in_the_daemon_and_its_guard():
+def valgrind_reports_no_errors_in_the_daemon_and_its_guard():
     need_program("valgrind")
     if sanitized():
         raise Skip("built with sanitizers")
@@ -58,13 +58,13 @@ def valgrind_finds_nothing_in_the_daemon_and_its_guard():
         d.jobctl("list")
         d.jobctl("rm", "--yes", str(job))
         d.api().call("POST", "/v1/jobs", {"command": 7})
-        wait_until("the rest ran", 60, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 20)
+        wait_until("the bulk jobs have run", 60, lambda: d.api().get("/v1/status")["runs"].get("succeeded", 0) == 20)
         assert d.stop() == 0, d.said()
         for name in os.listdir(d.dir):
             if name.startswith("valgrind."):
                 with open(os.path.join(d.dir, name)) as f:
                     said = f.read()
-                # lines with -- are about valgrind itself: calls of the sandbox that it does not know
+                # lines with -- are warnings about system calls that valgrind does not know
                 found = [line for line in said.splitlines() if line.startswith("==")]
                 assert not found, said
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The daemon on PostgreSQL: the same life, and what happens when the server goes away.
+# A single daemon on PostgreSQL: normal operation, and a stopped server.
 import os
 import sys
 import time
@@ -10,7 +10,7 @@ from pg import Server
 
 
 @case
-def a_job_goes_in_runs_and_its_history_comes_out():
+def jobs_run_and_are_recorded_on_postgresql():
     with Server() as server, Daemon("store = %s\n" % server.url) as d:
         d.start()
         jobs = [d.add(command=["sh", "-c", "echo $JOBSCHED_RUN; exit %d" % (i % 2)])["id"] for i in range(20)]
@@ -26,7 +26,7 @@ def a_job_goes_in_runs_and_its_history_comes_out():
 
 
 @case
-def a_job_outlives_the_server_and_its_end_is_recorded_when_that_is_back():
+def a_run_that_ends_while_the_server_is_down_is_recorded_when_it_is_back():
     with Server() as server, Daemon("store = %s\n" % server.url) as d:
         d.start()
         job = d.add(command=["sh", "-c", "sleep 3; exit 7"])["id"]
@@ -36,7 +36,7 @@ def a_job_outlives_the_server_and_its_end_is_recorded_when_that_is_back():
         status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})
         assert status == 503, (status, answer)
         assert time.monotonic() - began < 20, "the answer took too long"
-        wait_until("its end was refused", 60, lambda: "could not record the end" in d.said())
+        wait_until("the end of the run could not be recorded", 60, lambda: "could not record the end" in d.said())
         assert d.process.poll() is None, d.said()
         server.start()
         run = wait_until("the end is recorded", 60, lambda: ended(d, job))

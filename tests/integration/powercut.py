@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Simulated power cuts: what was acknowledged is there afterwards, and the store opens without repair.
+# Simulated power failures: acknowledged jobs survive, and the store opens without repair.
 #
-# The state directory is an ext4 file system in a file. The cut is a copy of that file while the daemon is stopped:
-# what the file system above had only in memory is not in it, as after a loss of power. The copy is mounted (which
-# replays its journal) and a new daemon has to find every acknowledged job.
+# The state directory is an ext4 file system in an image file. The image is copied while the daemon is stopped.
+# The copy lacks all data that was only in the page cache, as after a power failure. The copy is mounted, which
+# replays the journal, and a new daemon must find every acknowledged job.
 import os
 import random
 import shutil
@@ -31,7 +31,7 @@ def unmount(point):
                lambda: subprocess.run(["umount", point], capture_output=True).returncode == 0, pause=0.1)
 
 
-def one_cut(work, number):
+def cut_power(work, number):
     image, cut, point = (os.path.join(work, "%s%d" % (n, number)) for n in ("image", "cut", "mnt"))
     with open(image, "wb") as f:
         f.truncate(48 << 20)
@@ -75,12 +75,12 @@ def one_cut(work, number):
         after.start()
         there = {(j["id"], j["name"]) for j in after.api().pages("/v1/jobs?all=true&state=active,finished", "jobs")}
         lost = set(known) - there
-        assert not lost, "acknowledged and gone: %s" % sorted(lost)[:10]
+        assert not lost, "acknowledged jobs are lost: %s" % sorted(lost)[:10]
 
         def settled():
             runs = after.api().get("/v1/status")["runs"]
             return not any(runs.get(s) for s in ("queued", "claimed", "running"))
-        wait_until("every run is over", 60, settled, pause=0.1)
+        wait_until("all runs have ended", 60, settled, pause=0.1)
         assert after.stop() == 0
         after.assert_intact()
     finally:
@@ -92,12 +92,12 @@ def one_cut(work, number):
 
 
 @case
-def no_acknowledged_job_is_lost_in_a_power_cut():
+def acknowledged_jobs_survive_a_power_failure():
     need_root()
     need_program("mkfs.ext4")
     work = tempfile.mkdtemp(prefix="jobsched-cut.")
     try:
-        total = sum(one_cut(work, n) for n in range(CUTS))
+        total = sum(cut_power(work, n) for n in range(CUTS))
     finally:
         shutil.rmtree(work, ignore_errors=True)
     assert total > 0

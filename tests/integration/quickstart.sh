@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs ./quickstart as a newcomer does, with a home of its own and this build in place of a new one.
+# Runs ./quickstart with an empty home directory and the existing build.
 . "$(dirname "$0")/../tap.sh"
 
 # The socket's path must be short, so not below a long $TMPDIR.
@@ -20,7 +20,7 @@ export HOME="$work/home"
 
 leave() {
 	"$work/tree/quickstart" stop >/dev/null
-	# its spawner would stay for a minute
+	# the spawner would stay for a minute
 	for dir in /proc/[0-9]*; do
 		{ tr '\0' ' ' <"$dir/cmdline"; } 2>/dev/null | grep -q "jobsched-spawner.*$work" && kill "${dir#/proc/}"
 	done
@@ -29,27 +29,27 @@ leave() {
 trap leave EXIT
 
 first() {
-	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
+	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "quickstart failed"; cat "$work/out"; return; }
 	for n in 1 2 3; do
 		grep -q "^hello $n from run" "$work/out" || echo "no output of the job: hello $n"
 	done
 	grep -q succeeded "$work/out" || echo "no history"
-	grep -q 'quickstart stop' "$work/out" || echo "it does not say how to stop"
+	grep -q 'quickstart stop' "$work/out" || echo "the output does not name the stop command"
 	[ -f "$work/home/.local/state/jobsched/jobs.db" ] || echo "no store in the caller's state directory"
 }
 again() {
-	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
-	! grep -q configuring "$work/out" || echo "it configured the build again"
-	grep -q 'running already' "$work/out" || echo "it started a second daemon"
+	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "quickstart failed"; cat "$work/out"; return; }
+	! grep -q configuring "$work/out" || echo "quickstart configured the build again"
+	grep -q 'running already' "$work/out" || echo "quickstart started a second daemon"
 	grep -cE '^[0-9]+#[0-9]+ +succeeded' "$work/out" | grep -qx 2 || echo "the first job is not in the history any more"
 }
 stopped() {
-	"$work/tree/quickstart" stop >"$work/out" || echo "it failed"
+	"$work/tree/quickstart" stop >"$work/out" || echo "quickstart failed"
 	"$top_builddir/jobctl" --user status >/dev/null 2>&1
 	[ $? -eq 5 ] || echo "the daemon still answers"
-	"$work/tree/quickstart" stop | grep -q none || echo "a second stop is not harmless"
+	"$work/tree/quickstart" stop | grep -q none || echo "a second stop does not report 'none'"
 }
-# A machine of an ordinary user: no package is installed, and there is no sudo.
+# A machine without the packages and without sudo, used by an ordinary user.
 no_sudo() {
 	mkdir -p "$work/bin"
 	for tool in sh awk dirname; do
@@ -59,19 +59,19 @@ no_sudo() {
 	printf '#!/bin/sh\nexit 1\n' >"$work/bin/dpkg-query"
 	printf '#!/bin/sh\necho apt-get was called\n' >"$work/bin/apt-get"
 	chmod +x "$work/bin/id" "$work/bin/dpkg-query" "$work/bin/apt-get"
-	PATH=$work/bin "$top_srcdir/packaging/install-missing.sh" build >"$work/out" 2>&1 && echo "it succeeded"
-	! grep 'apt-get was called' "$work/out" || echo "it installed packages"
-	grep -q '^  apt-get update && apt-get install .* dpkg-dev .*gcc' "$work/out" || { echo "the advice is not complete:"; cat "$work/out"; }
+	PATH=$work/bin "$top_srcdir/packaging/install-missing.sh" build >"$work/out" 2>&1 && echo "install-missing.sh succeeded"
+	! grep 'apt-get was called' "$work/out" || echo "install-missing.sh installed packages"
+	grep -q '^  apt-get update && apt-get install .* dpkg-dev .*gcc' "$work/out" || { echo "the printed command is incomplete:"; cat "$work/out"; }
 }
-lint "without sudo it prints the command that installs the packages" no_sudo
-lint "it starts a scheduler, runs a job and shows its history" first
-lint "running it again is quick and harmless" again
+lint "install-missing.sh without sudo prints the command that installs the packages" no_sudo
+lint "quickstart starts a scheduler, runs a job and shows its history" first
+lint "a second quickstart uses the running scheduler and the existing build" again
 elsewhere() {
 	mkdir -m 700 -p "$work/run"
-	XDG_RUNTIME_DIR=$work/run "$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "it failed"; cat "$work/out"; return; }
-	grep -q 'running already' "$work/out" || echo "it started a second daemon"
+	XDG_RUNTIME_DIR=$work/run "$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "quickstart failed"; cat "$work/out"; return; }
+	grep -q 'running already' "$work/out" || echo "quickstart started a second daemon"
 	XDG_RUNTIME_DIR=$work/run "$top_builddir/jobctl" --user status >/dev/null || echo "jobctl does not find the daemon"
 }
-lint "with another XDG_RUNTIME_DIR the running scheduler is found" elsewhere
-lint "stop ends the scheduler it started" stopped
+lint "quickstart with another XDG_RUNTIME_DIR finds the running scheduler" elsewhere
+lint "quickstart stop ends the scheduler" stopped
 finish

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import JOBCTL, Connection, case, main, wait_until
 from nodes import Cluster
 
-# bytes of all values, and no line like another
+# writes all byte values; no two lines are equal
 BYTES = "import sys; sys.stdout.buffer.write(b''.join(b'%%d\\0\\r\\n\\xff\\x80' %% i + bytes(range(256)) for i in range(%d)))"
 
 
@@ -23,7 +23,7 @@ def ask(d, run, query=""):
     return c.getresponse()
 
 
-def whole(d, run, query=""):
+def read_output(d, run, query=""):
     answer = ask(d, run, query)
     content = answer.read()
     assert answer.status == 200, (answer.status, content[:300])
@@ -38,17 +38,17 @@ def rows(c):
         return db.execute(count % ("relays", "relay_parts")).fetchone()[0]
 
 
-def nothing_is_left(c, seconds=40):
-    wait_until("no row is left", seconds, lambda: rows(c) == 0, 0.1)
+def wait_no_relay_rows(c, seconds=40):
+    wait_until("no relay row is left", seconds, lambda: rows(c) == 0, 0.1)
 
 
 def run_on(c, holder, **spec):
-    """A job that runs on this node, as the others are drained meanwhile."""
+    """Adds a job that runs on this node, because the others are drained until it has started."""
     others = [c.nodes.index(d) for d in c.others(holder) if d.process.poll() is None]
     for i in others:
         holder.api().post("/v1/nodes/n%d/drain" % i)
     job = holder.add(**spec)
-    wait_until("it runs, or has run", 30, lambda: [r for r in holder.runs(job["id"]) if r["started_at"]])
+    wait_until("the run has started", 30, lambda: [r for r in holder.runs(job["id"]) if r["started_at"]])
     for i in others:
         holder.api().post("/v1/nodes/n%d/undrain" % i)
     return job["id"], holder.runs(job["id"])[0]["id"]
@@ -75,11 +75,11 @@ def same_bytes(postgres):
             holder.wait_final(job)
             for query in ("", "?from=1000", "?tail=100000", "?tail=10", "?from=100000000", "?follow=true"):
                 began = time.monotonic()
-                here = whole(holder, run, query)
+                here = read_output(holder, run, query)
                 local = time.monotonic() - began
                 for d in c.others(holder):
                     began = time.monotonic()
-                    there = whole(d, run, query)
+                    there = read_output(d, run, query)
                     if name == "big" and not query:
                         assert len(here[0]) > 2000000
                         took = "%d bytes: %.3f s here, %.3f s through another node" % (len(here[0]), local, time.monotonic() - began)
@@ -87,8 +87,8 @@ def same_bytes(postgres):
             if name == "cut":
                 assert int(here[1]["X-Jobsched-Output-Dropped"]) > 0, here[1]
         shown = subprocess.run([JOBCTL, "log", "big"], env=c.nodes[0].env, stdout=subprocess.PIPE, check=True).stdout
-        assert shown == whole(holder, c.nodes[0].runs(c.nodes[0].api().get("/v1/jobs/big")["id"])[0]["id"])[0]
-        nothing_is_left(c)
+        assert shown == read_output(holder, c.nodes[0].runs(c.nodes[0].api().get("/v1/jobs/big")["id"])[0]["id"])[0]
+        wait_no_relay_rows(c)
         return took
 
 
@@ -105,17 +105,17 @@ def followed_live(postgres):
         assert answers[0].read1() == b"two\n"
         took = time.monotonic() - began
         assert [a.read1() for a in answers[1:]] == [b"two\n"] * 2
-        assert whole(reader, run)[0] == b"one\ntwo\n", "what is there is shown while it runs"
+        assert read_output(reader, run)[0] == b"one\ntwo\n", "what is there is shown while it runs"
         holder.api().post("/v1/nodes/n2/drain")
         write(pauses[1])
         assert [a.read() for a in answers] == [b"three\n"] * 3
-        # begun before anybody runs it
+        # a follower that connects before the run has started
         for i in range(3):
             holder.api().post("/v1/nodes/n%d/drain" % i)
         early = ask(reader, holder.add(name="early", script="echo early; sleep 1; echo late")["run"], "?follow=true")
         holder.api().post("/v1/nodes/n2/undrain")
         assert early.read1() == b"early\n" and early.read() == b"late\n"
-        nothing_is_left(c)
+        wait_no_relay_rows(c)
         return "%.0f ms from the holder's writer to the reader elsewhere" % (took * 1000)
 
 
@@ -124,7 +124,7 @@ def holder_killed(postgres):
         holder, reader = c.nodes[1], c.nodes[0]
         ended, run = run_on(c, holder, name="ended", script="seq 1 30000")
         holder.wait_final(ended)
-        all_of_it = whole(holder, run)[0]
+        all_of_it = read_output(holder, run)[0]
         pause = fifo(c, "pause")
         job, going = run_on(c, holder, name="going", script="echo attempt $JOBSCHED_ATTEMPT; [ $JOBSCHED_ATTEMPT = 2 ] || read _ <%s" % pause, retries=1,
                             backoff="fixed:1s")
@@ -134,14 +134,14 @@ def holder_killed(postgres):
         assert raw.read1() == b"attempt 1\n"
         spawner = holder.spawner()
         holder.kill()
-        os.kill(spawner, signal.SIGKILL)  # so nobody can say what the attempt wrote
+        os.kill(spawner, signal.SIGKILL)  # no process can report the result of the attempt
         began = time.monotonic()
         try:
-            assert raw.read() == b"" and False, "it ended as if that were all"
+            assert raw.read() == b"" and False, "the response ended without an error"
         except http.client.IncompleteRead:
             pass
         noticed = time.monotonic() - began
-        assert "which has the output of run %d, is not there any more" % going in reader.said(), "it was not the lease that told"
+        assert "which has the output of run %d, is not there any more" % going in reader.said(), "the end of the lease was not logged"
         shown = reader.jobctl("log", "ended")
         assert shown.stdout and all_of_it.decode().endswith(shown.stdout) and len(shown.stdout) == 8192, len(shown.stdout)
         assert "only the end is shown: node 'n1', which has the output of run" in shown.stderr, shown.stderr
@@ -151,12 +151,12 @@ def holder_killed(postgres):
         assert out == "attempt 2\n" and follower.returncode == 0, (out, said)
         assert "n1" in said, said
         holder.start()
-        assert wait_until("it is whole again", 30, lambda: whole(reader, run)[0] == all_of_it)
+        assert wait_until("the complete output is available again", 30, lambda: read_output(reader, run)[0] == all_of_it)
         assert reader.api().get("/v1/runs/%d" % going)["attempts"][0]["outcome"] == "lost"
-        lost = [whole(d, going, "?attempt=1") for d in c.nodes]
-        assert lost[0][0] == b"attempt 1\n" and lost[1:] == lost[:1] * 2, lost  # also of one that was lost
-        nothing_is_left(c)
-        return "the end of the holder was noticed after %.1f s" % noticed
+        lost = [read_output(d, going, "?attempt=1") for d in c.nodes]
+        assert lost[0][0] == b"attempt 1\n" and lost[1:] == lost[:1] * 2, lost  # also for a lost attempt
+        wait_no_relay_rows(c)
+        return "the loss of the holder was detected after %.1f s" % noticed
 
 
 def reader_gone(postgres):
@@ -167,18 +167,18 @@ def reader_gone(postgres):
         answer = ask(other, run, "?follow=true")
         assert answer.read1() == b"one\n" and rows(c) > 0
         answer.close()
-        nothing_is_left(c, 10)
+        wait_no_relay_rows(c, 10)
         doomed = ask(reader, run, "?follow=true")
         assert doomed.read1() == b"one\n"
         reader.kill()
-        nothing_is_left(c)
+        wait_no_relay_rows(c)
         answer = ask(other, run, "?follow=true")
         assert answer.read1() == b"one\n"
         write(pause)
         assert answer.read() == b"two\n"
         if not postgres:
-            return  # whoever is stopped while it writes stops all who share the file
-        # a holder that stands still is not waited for
+            return  # a stopped SQLite writer blocks all nodes
+        # a stopped holder does not block the reader
         job, run = run_on(c, holder, name="big", command=["python3", "-c", BYTES % 1000])
         holder.wait_final(job)
         holder.process.send_signal(signal.SIGSTOP)
@@ -186,8 +186,8 @@ def reader_gone(postgres):
         assert answer.status == 200 and "n0" in answer.headers["X-Jobsched-Output-Note"], answer.headers
         assert len(answer.read()) == 8192
         holder.process.send_signal(signal.SIGCONT)
-        wait_until("it is whole again", 30, lambda: len(whole(other, run)[0]) > 8192)
-        nothing_is_left(c)
+        wait_until("the complete output is available again", 30, lambda: len(read_output(other, run)[0]) > 8192)
+        wait_no_relay_rows(c)
 
 
 for what in (same_bytes, followed_live, holder_killed, reader_gone):
@@ -195,7 +195,7 @@ for what in (same_bytes, followed_live, holder_killed, reader_gone):
         def run(what=what, postgres=postgres):
             return what(postgres)
         run.__name__ = "%s_%s" % ({same_bytes: "every_node_shows_the_same_bytes", followed_live: "output_is_followed_live_through_other_nodes",
-            holder_killed: "a_node_that_dies_with_its_output_is_named", reader_gone: "readers_that_go_leave_nothing_behind"}[what],
+            holder_killed: "the_node_that_holds_unavailable_output_is_named", reader_gone: "readers_that_disconnect_leave_no_relay_rows"}[what],
             "postgresql" if postgres else "sqlite")
         case(run)
 

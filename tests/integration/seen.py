@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What people see of several nodes: who leads, who stands still, whose clock is wrong, which node a job waits for.
+# The state of a cluster as jobctl and the API show it: leader, stopped threads, clock offsets, labels of waiting jobs.
 import contextlib
 import ctypes
 import json
@@ -14,7 +14,7 @@ from harness import Skip, case, instant, main, need_program, sanitized, wait_unt
 from nodes import LEASE, Cluster
 
 AHEAD = 3  # seconds
-# A clock on the wall that is wrong, for one process and those it starts.
+# A preloaded library that moves CLOCK_REALTIME of one process and its children.
 CLOCK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,8 +37,8 @@ def why(d, job):
 
 
 @contextlib.contextmanager
-def standing_still(d, name):
-    """One thread of it is stopped, as by a disk that never answers; the others go on."""
+def thread_stopped(d, name):
+    """Stops one thread of a daemon with ptrace, to simulate a disk that does not answer. The other threads continue."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     threads = {}
@@ -47,7 +47,7 @@ def standing_still(d, name):
             threads.setdefault(f.read().strip(), int(tid))
     tid = threads[name]
     if libc.ptrace(PTRACE_SEIZE, tid, None, None) != 0 or libc.ptrace(PTRACE_INTERRUPT, tid, None, None) != 0:
-        raise Skip("a thread cannot be stopped here: " + os.strerror(ctypes.get_errno()))
+        raise Skip("cannot stop a thread: " + os.strerror(ctypes.get_errno()))
     os.waitpid(tid, 0x40000000)  # __WALL
     try:
         yield
@@ -61,7 +61,7 @@ def code_of(d, *words):
 
 
 @case
-def orders_to_nodes_do_what_they_say_or_say_why_not():
+def node_commands_take_effect_or_report_why_not():
     with Cluster(2) as c:
         leader = c.leader()
         other = c.others(leader)[0]
@@ -76,10 +76,10 @@ def orders_to_nodes_do_what_they_say_or_say_why_not():
             got = code_of(other, *words)
             assert got[0] == code and said in got[1], (words, got)
         c.add(other, "tick", 0, schedule=["every 1s"], overlap="queue:100")
-        wait_until("it ticks", 30, lambda: len(c.bodies("tick")) > 1)
+        wait_until("two slots have run", 30, lambda: len(c.bodies("tick")) > 1)
         assert code_of(other, "node", "resign", first)[0] == 0
-        wait_until("the other leads", 2 * LEASE, lambda: c.leader(leader) is other)
-        wait_until("it goes on", 30, lambda: len(c.bodies("tick")) > 5)
+        wait_until("the other node leads", 2 * LEASE, lambda: c.leader(leader) is other)
+        wait_until("six slots have run", 30, lambda: len(c.bodies("tick")) > 5)
         slots = [s for s, _, _ in c.bodies("tick")]
         assert slots == list(range(slots[0], slots[0] + 1000 * len(slots), 1000)), slots
         table = other.jobctl("nodes").stdout.splitlines()
@@ -91,11 +91,11 @@ def orders_to_nodes_do_what_they_say_or_say_why_not():
 
 
 @case
-def a_job_that_no_node_takes_says_which_labels_there_are_or_whom_to_undrain():
+def why_lists_the_available_labels_or_the_node_to_undrain():
     with Cluster(2, config="node-labels = zone=a,disk=fast\n") as c:
         d = c.nodes[0]
         job = c.add(d, "picky", 0, node_labels=["zone=b"])
-        now = wait_until("it waits", 10, lambda: why(d, job)["code"] == "no_node" and why(d, job))
+        now = wait_until("the job waits for a node", 10, lambda: why(d, job)["code"] == "no_node" and why(d, job))
         assert "no available node has zone=b; there are zone=a on n0, disk=fast on n0, zone=a on n1" in now["message"], now
         assert now["command"] == "jobctl nodes", now
         shown = d.jobctl("list").stdout
@@ -113,7 +113,7 @@ def a_job_that_no_node_takes_says_which_labels_there_are_or_whom_to_undrain():
 
 
 @case
-def a_node_that_may_not_lead_does_not_and_people_see_that_nobody_does():
+def a_node_with_may_lead_no_never_leads_and_the_missing_leader_is_shown():
     with Cluster(2) as c:
         for d in c.nodes:
             d.stop()
@@ -122,32 +122,32 @@ def a_node_that_may_not_lead_does_not_and_people_see_that_nobody_does():
         for d in c.nodes:
             d.start()
         barred = c.nodes[1]
-        wait_until("both plan", 30, lambda: c.segments(barred) == 32)
+        wait_until("both nodes have segments", 30, lambda: c.segments(barred) == 32)
         assert "never leads" in barred.jobctl("nodes").stdout
         job = c.add(barred, "tick", 0, schedule=["every 1s"], catchup="all")
         c.nodes[0].kill()
-        wait_until("nobody leads", 30, lambda: c.leader(barred) is None)
+        wait_until("there is no leader", 30, lambda: c.leader(barred) is None)
         time.sleep(LEASE)
         assert c.leader(barred) is None
         assert "no leader since term" in barred.jobctl("status").stdout
-        # one of many is in a part of the schedule that nobody plans now
+        # at least one of the jobs is in a segment that no node plans
         more = [c.add(barred, "more%d" % i, 0, schedule=["every 1s"]) for i in range(12)]
-        wait_until("why says it", 30, lambda: any(why(barred, j)["code"] == "unplanned" and "no node leads" in why(barred, j)["message"]
+        wait_until("why names the missing leader", 30, lambda: any(why(barred, j)["code"] == "unplanned" and "no node leads" in why(barred, j)["message"]
                                                   for j in [job, *more]), 0.2)
 
 
 @case
-def a_leader_that_keeps_its_lease_and_does_nothing_is_told_of_by_the_others():
+def an_idle_leader_that_keeps_its_lease_causes_an_alarm_on_other_nodes():
     with Cluster(2, postgres=True) as c:
         leader = c.leader()
         other = c.others(leader)[0]
         name = "n%d" % c.nodes.index(leader)
         jobs = [c.add(other, "tick%d" % i, 0, schedule=["every 1s"]) for i in range(20)]
-        with standing_still(leader, "writer"):
+        with thread_stopped(leader, "writer"):
             def told():
                 return {e["detail"] for e in other.api().get("/v1/events?what=node.alarm")["events"] if e["object"] == name}
-            wait_until("there is an alarm for the leader", 60, lambda: any("has not done its work" in t for t in told()), 0.5)
-            wait_until("and for what it should plan", 60, lambda: any("does not plan it" in t for t in told()), 0.5)
+            wait_until("the leader's missing work causes an alarm", 60, lambda: any("has not done its work" in t for t in told()), 0.5)
+            wait_until("the unplanned segments cause an alarm", 60, lambda: any("does not plan it" in t for t in told()), 0.5)
             assert "see 'jobctl nodes'" in other.said()
             assert any(why(other, j)["code"] == "unplanned" for j in jobs)
             assert other.api().get("/v1/status")["cluster"]["overdue"] > 10
@@ -155,9 +155,9 @@ def a_leader_that_keeps_its_lease_and_does_nothing_is_told_of_by_the_others():
 
 
 @case
-def a_clock_that_is_wrong_is_shown_and_the_stores_is_the_one_that_counts():
+def a_wrong_clock_is_shown_and_slots_follow_the_clock_of_the_store():
     if sanitized():
-        raise Skip("a sanitizer wants to be the first library")
+        raise Skip("a sanitizer library must be loaded first")
     need_program("cc")
     with tempfile.TemporaryDirectory(prefix="jobsched-clock.") as made:
         library = os.path.join(made, "clock.so")
@@ -165,21 +165,21 @@ def a_clock_that_is_wrong_is_shown_and_the_stores_is_the_one_that_counts():
         with Cluster(2, postgres=True, before=[(), ("env", "LD_PRELOAD=" + library)]) as c:
             good, wrong = c.nodes
             offset = lambda: {v["name"]: v["clock_offset"] for v in good.api().get("/v1/nodes")["nodes"]}
-            wait_until("it is measured and told", 30, lambda: offset()["n1"] < -AHEAD + 0.5)
+            wait_until("the clock offset is measured", 30, lambda: offset()["n1"] < -AHEAD + 0.5)
             assert abs(offset()["n0"]) < 0.5, offset()
             assert "ms ahead of the store's" in wrong.said(), wrong.said()
             assert "this machine's is %.1f s ahead of the store's" % AHEAD in wrong.jobctl("status").stdout
             assert "ahead of" not in good.jobctl("status").stdout
-            good.api().post("/v1/nodes/n0/drain")  # the one with the wrong clock does all
+            good.api().post("/v1/nodes/n0/drain")  # the node with the wrong clock runs all jobs
             c.add(good, "tick", 0, schedule=["every 1s"])
-            wait_until("it ticks there", 30, lambda: len(c.bodies("tick")) > 3)
+            wait_until("three slots have run", 30, lambda: len(c.bodies("tick")) > 3)
             with open("/proc/uptime") as f:
                 boot = time.time() - float(f.read().split()[0])
             late = [boot + up - slot / 1000 for slot, _, up in c.bodies("tick")]
             assert all(-0.1 < t < AHEAD - 0.5 for t in late), late
             run = good.wait_final(good.add(command=["sleep", "0.1"])["id"])
             assert run["created_at"] <= run["started_at"] < run["ended_at"], run
-            assert instant(run["ended_at"]) - instant(run["created_at"]) < AHEAD - 0.5, "history has the wrong clock: %s" % run
+            assert instant(run["ended_at"]) - instant(run["created_at"]) < AHEAD - 0.5, "the history uses the wrong clock: %s" % run
             return "late by %s s" % ", ".join("%.2f" % t for t in late)
 
 

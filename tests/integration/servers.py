@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What PostgreSQL does to its clients: commits nobody heard of, sessions it ends, a server that lost commits, poolers, full ones.
+# Failures of PostgreSQL: lost COMMIT replies, ended sessions, lost commits, poolers, too many connections.
 import contextlib
 import os
 import shutil
@@ -15,52 +15,52 @@ from nodes import server
 from pg import Server
 
 REFUSED = 78
-COMMIT = 12         # bytes of the request ...
-COMMITTED = 12 + 6  # ... and of the answer, with the one that says that the server is ready again
+COMMIT = 12         # bytes of the COMMIT request
+COMMITTED = 12 + 6  # bytes of the reply: CommandComplete and ReadyForQuery
 
 
 @contextlib.contextmanager
 def store():
-    """A server that others use too, one after the other."""
+    """The shared server. The schema is dropped at the end."""
     yield server()
     server().sql("DROP SCHEMA IF EXISTS jobsched CASCADE")
 
 
 def added(d, spec):
-    """None: the store was slow, and who has a key may ask again."""
+    """Submits a job with a key and returns its id, or None if the store did not answer; the call can be repeated."""
     status, answer, _ = timed(d, "POST", "/v1/jobs", spec)
     assert status in (200, 201, 503, 504), (status, answer)
     return answer["id"] if status < 300 else None
 
 
 @case
-def a_connection_that_dies_at_any_byte_of_a_commit_loses_and_doubles_nothing():
+def a_connection_cut_at_any_byte_of_a_commit_neither_loses_nor_repeats_a_run():
     with Behind() as b:
         d, ledger = b.d, os.path.join(b.d.dir, "ledger")
         cuts, jobs, answers = [], {}, []
         b.proxy.cut_commits = lambda: cuts.pop() if cuts else None
         for at in range(COMMIT + COMMITTED + 1):
             spec = {"command": ["sh", "-c", "echo %d >>%s" % (at, ledger)], "key": "cut%d" % at, "retries": 3}
-            cuts[:] = [at] * 2  # the submission, and what comes after it: a claim, an end, a renewal
+            cuts[:] = [at] * 2  # the submission and the next commit: a claim, an end or a renewal
             status, answer, _ = timed(d, "POST", "/v1/jobs", spec)
             answers.append(status)
             assert status in (201, 503, 504), (at, status, answer)
             wait_until("the connections were cut", 20, lambda: not cuts)
             wait_until("the store is back", 30, lambda: back(d))
-            jobs[at] = wait_until("it is known", 30, lambda: added(d, spec))
+            jobs[at] = wait_until("the job is stored", 30, lambda: added(d, spec))
             assert status != 201 or jobs[at] == answer["id"], (at, answer)
         for at, job in jobs.items():
             run = d.wait_final(job, 60)
             assert run["state"] == "succeeded" and run["attempt"] == 1, (at, run)
             assert len(d.runs(job)) == 1, (at, d.runs(job))
         with open(ledger) as f:
-            assert sorted(map(int, f)) == sorted(jobs), "not each of them once"
+            assert sorted(map(int, f)) == sorted(jobs), "a job ran twice or not at all"
         assert len(d.runs()) == len(jobs)
         return "answers: " + ", ".join("%d times %d" % (answers.count(s), s) for s in sorted(set(answers)))
 
 
 @case
-def a_place_that_is_no_address_of_a_server_is_refused_without_its_password():
+def an_invalid_store_address_is_refused_without_printing_its_password():
     for place, words in (("ann:sesame@db/jobs?nonsense=1", 'invalid URI query parameter: "nonsense"'), ("ann:sesame@[::1/jobs", "IPv6"),
                          ("ann:sesame@db:one/jobs x=y%%", "")):
         with Daemon("store = postgresql://%s\n" % place) as d:
@@ -70,7 +70,7 @@ def a_place_that_is_no_address_of_a_server_is_refused_without_its_password():
 
 
 @case
-def a_transaction_that_its_node_forgot_is_ended_by_the_server():
+def an_abandoned_transaction_is_ended_by_the_server():
     with Behind() as b:
         go_on = threading.Event()
         b.proxy.cut_commits = lambda: go_on.wait() and None
@@ -87,13 +87,13 @@ def a_transaction_that_its_node_forgot_is_ended_by_the_server():
 
 
 @case
-def who_waits_for_a_lock_gives_up_and_tries_again():
+def a_writer_that_waits_for_a_lock_times_out_and_retries():
     with store() as s, Daemon("store = %s\n" % s.url) as d:
         d.start()
         locker = subprocess.Popen([*s.user, os.path.join(s.bin, "psql"), "-X", "-q", "-h", s.dir, "-U", "jobsched", "postgres", "-c",
                                    "BEGIN; LOCK TABLE jobsched.jobs; SELECT pg_sleep(6)"], cwd="/", stdout=subprocess.DEVNULL)
         try:
-            wait_until("it is locked", 10, lambda: s.sql("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted "
+            wait_until("the table is locked", 10, lambda: s.sql("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted "
                                                          "AND relation = 'jobsched.jobs'::regclass"))
             status, answer, took = timed(d, "POST", "/v1/jobs", {"command": ["true"], "key": "one"})
             assert status in (201, 503, 504), (status, answer)
@@ -107,7 +107,7 @@ def who_waits_for_a_lock_gives_up_and_tries_again():
 
 
 @case
-def a_server_that_lost_commits_is_refused_until_somebody_says_that_it_was_meant():
+def a_server_that_lost_commits_is_refused_until_an_administrator_accepts_it():
     with Server() as s, Daemon("store = %s\n" % s.url) as d:
         d.start()
         d.stop()
@@ -115,7 +115,7 @@ def a_server_that_lost_commits_is_refused_until_somebody_says_that_it_was_meant(
         older = os.path.join(s.dir, "older")
         subprocess.run([*s.user, "cp", "-a", s.data, older], check=True)
         s.start()
-        d.start()  # leads anew, in a later term
+        d.start()  # leads in a new term
         job = d.add(command=["true"])["id"]
         d.wait_final(job)
         s.stop("fast")
@@ -124,7 +124,7 @@ def a_server_that_lost_commits_is_refused_until_somebody_says_that_it_was_meant(
         s.start()
         assert d.ended(60) == REFUSED, d.said()
         assert "the store has gone back to term" in d.said() and "lost commits" in d.said()
-        assert s.sql("SELECT count(*) FROM jobsched.jobs") == [["0"]], "something was written there"
+        assert s.sql("SELECT count(*) FROM jobsched.jobs") == [["0"]], "the daemon wrote to the restored store"
         code, said = d.run()
         assert code == REFUSED and "gone back to term" in said and "remove '" in said, (code, said)
         os.unlink(said.rsplit("remove '", 1)[1].split("'")[0])
@@ -133,7 +133,7 @@ def a_server_that_lost_commits_is_refused_until_somebody_says_that_it_was_meant(
 
 
 class Pooler:
-    """A pgbouncer of our own in front of a server, on a Unix socket only."""
+    """A temporary pgbouncer in front of a server, on a Unix socket."""
 
     def __init__(self, s, mode, more=""):
         need_program("pgbouncer")
@@ -147,7 +147,7 @@ class Pooler:
         self.process = subprocess.Popen([*s.user, shutil.which("pgbouncer"), config], cwd="/", stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log)
         self.url = "postgresql://jobsched@/postgres?host=" + self.dir
-        wait_until("pgbouncer is there", 20, lambda: os.path.exists(os.path.join(self.dir, ".s.PGSQL.5432")))
+        wait_until("pgbouncer listens", 20, lambda: os.path.exists(os.path.join(self.dir, ".s.PGSQL.5432")))
 
     def __enter__(self):
         return self
@@ -159,33 +159,33 @@ class Pooler:
 
 
 @case
-def a_pooler_of_transactions_is_refused_with_the_reason():
+def a_transaction_pooler_is_refused_with_the_reason():
     for more in ("", "server_round_robin = 1"):
         with Pooler(server(), "transaction", more) as p, Daemon("store = %s\n" % p.url) as d:
             others = [subprocess.Popen(["psql", "-X", "-q", "-c", "SELECT pg_sleep(0.5)", p.url], stdout=subprocess.DEVNULL) for _ in range(4)]
-            assert [o.wait(20) for o in others] == [0] * 4  # so it has several to deal out
+            assert [o.wait(20) for o in others] == [0] * 4  # the pooler then has several server connections
             code, said = d.run()
             assert code == REFUSED and "pooler" in said and "keep sessions" in said, (more, code, said)
 
 
 @case
-def a_pooler_of_sessions_will_do():
+def a_session_pooler_is_supported():
     with store() as s, Pooler(s, "session") as p, Daemon("store = %s\n" % p.url) as d:
         d.start()
         assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
         p.process.kill()
         p.process.wait()
-        wait_until("it is away", 20, lambda: away(d))
+        wait_until("the store is unavailable", 20, lambda: away(d))
         os.unlink(os.path.join(p.dir, ".s.PGSQL.5432"))
         with Pooler(s, "session") as again:
             os.symlink(os.path.join(again.dir, ".s.PGSQL.5432"), os.path.join(p.dir, ".s.PGSQL.5432"))
-            wait_until("it is back", 30, lambda: back(d))
+            wait_until("the store is back", 30, lambda: back(d))
             assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
             d.stop()
 
 
 @case
-def a_server_with_no_room_for_connections_is_named_and_tried_again():
+def a_server_without_free_connections_is_reported_and_retried():
     with store() as s:
         s.sql("CREATE ROLE narrow LOGIN CONNECTION LIMIT 3; GRANT CREATE ON DATABASE postgres TO narrow")
         with Daemon("store = %s\n" % s.url.replace("jobsched@", "narrow@")) as d:
@@ -196,9 +196,9 @@ def a_server_with_no_room_for_connections_is_named_and_tried_again():
             s.sql("ALTER ROLE narrow CONNECTION LIMIT 0")
             s.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'narrow'")
             timed(d, "POST", "/v1/jobs", {"command": ["true"], "key": "one"})
-            wait_until("it is said", 20, lambda: "too many connections" in str(away(d)))
+            wait_until("the status gives the reason", 20, lambda: "too many connections" in str(away(d)))
             s.sql("ALTER ROLE narrow CONNECTION LIMIT 5")
-            wait_until("it is back", 30, lambda: back(d))
+            wait_until("the store is back", 30, lambda: back(d))
             assert d.wait_final(d.add(command=["true"], key="one")["id"])["state"] == "succeeded"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Limits that hold on all nodes together: many short runs on three of them, counted by what the bodies themselves wrote.
+# Limits that apply to the whole cluster: many short runs on three nodes, counted from the ledger that the runs write.
 import os
 import sys
 
@@ -34,7 +34,7 @@ def most_at_once(lines, kinds):
         if v[1] in kinds:
             now += 1 if v[0] == "S" else -1
             most = max(most, now)
-    assert now == 0, "some have not ended"
+    assert now == 0, "some runs have not ended"
     return most
 
 
@@ -50,12 +50,12 @@ def trigger(c, job, n):
 
 def all_over(c, seconds):
     def open_runs():
-        runs = c.nodes[0].api().get("/v1/status")["runs"]  # None: the store is too slow to say
+        runs = c.nodes[0].api().get("/v1/status")["runs"]  # None: the store did not answer in time
         return sum(n for state, n in runs.items() if state not in FINAL) if runs else None
-    wait_until("all is over", seconds, lambda: open_runs() == 0, 0.1)
+    wait_until("all runs have ended", seconds, lambda: open_runs() == 0, 0.1)
 
 
-def never_more(postgres):
+def check_limits(postgres):
     with Cluster(3, postgres) as c:
         d = c.nodes[0]
         for name in ("narrow", "slow", "wide"):
@@ -77,8 +77,8 @@ def never_more(postgres):
         began = sorted(float(v[2]) for v in lines if v[:2] == ["S", "spaced"])
         assert len(began) == SPACED
         took = began[-1] - began[0]
-        assert took > 0.7 * (SPACED - BURST) / RATE, "faster than its rate: %.2f s" % took
-        assert len({v[3] for v in lines if v[0] == "S"}) == 3, "not all nodes took part"
+        assert took > 0.7 * (SPACED - BURST) / RATE, "faster than the rate limit: %.2f s" % took
+        assert len({v[3] for v in lines if v[0] == "S"}) == 3, "not all nodes started runs"
 
         put(d, "/v1/owners/%d" % os.geteuid(), {"max_running": LIMITS["owner"]})
         before = len(lines)
@@ -91,18 +91,18 @@ def never_more(postgres):
         assert most["owner"] <= LIMITS["owner"], most
         if postgres:
             with open(os.path.join(c.server.dir, "log")) as f:
-                assert "deadlock detected" not in f.read(), "nodes wait for each other"
-        return "at once: %s; %d starts at %d a second took %.2f s" % (most, SPACED, RATE, took)
+                assert "deadlock detected" not in f.read(), "PostgreSQL reported a deadlock"
+        return "largest concurrency: %s; %d starts at %d a second took %.2f s" % (most, SPACED, RATE, took)
 
 
 @case
 def no_limit_is_exceeded_by_three_nodes_sqlite():
-    return never_more(False)
+    return check_limits(False)
 
 
 @case
 def no_limit_is_exceeded_by_three_nodes_postgresql():
-    return never_more(True)
+    return check_limits(True)
 
 
 main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The system mode for tests: a root spawner, the engine as user jobsched, several users, all in a private mount namespace.
+# System mode for tests: a spawner as root, the daemon as user jobsched and several users in a private mount namespace.
 #
 #     from system import System
 #     with System() as s:                      # System(spawner_conf="pam = account\n", engine_conf="max-running = 3\n")
@@ -24,7 +24,7 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None, use_errno=True)
 
-USERS = {"jobsched": 990, "jobsched-net": 989, "alice": 4001, "bob": 4002, "carol": 4003}  # a group of the same name and number each
+USERS = {"jobsched": 990, "jobsched-net": 989, "alice": 4001, "bob": 4002, "carol": 4003}  # each has a group with the same name and number
 GROUPS = {"jobsched-admin": (4100, ["carol"]), "team": (4101, ["alice", "bob"]), "extra": (4102, ["alice"])}
 
 
@@ -36,11 +36,11 @@ def mount(kind, where, options=""):
 
 
 def enter_namespace():
-    """From now on mounts of this process and its children are nobody else's; and /etc, /run, /home … are copies."""
+    """Enters a private mount namespace with overlays on /etc, /usr/local and /var/lib and empty /run and /home."""
     if os.geteuid() != 0:
-        raise Skip("needs root to have users of its own")
+        raise Skip("needs root to add users")
     if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
-        raise Skip("cannot have a mount namespace: " + os.strerror(ctypes.get_errno()))
+        raise Skip("cannot create a mount namespace: " + os.strerror(ctypes.get_errno()))
     room = tempfile.mkdtemp(prefix="jobsched-room.")
     mount("tmpfs", room, "mode=0755")
     for place in ("/etc", "/usr/local", "/var/lib"):
@@ -62,7 +62,7 @@ def write(path, text, mode=0o644):
 
 
 class PeerConnection(Connection):
-    """Connects as somebody: the kernel tells the daemon who that is."""
+    """A connection with the effective uid and groups of another user."""
 
     def __init__(self, path, timeout, uid, gids=()):
         super().__init__(path, timeout)
@@ -99,7 +99,7 @@ class System:
         self.users, self.groups = dict(USERS), {g: (gid, list(members)) for g, (gid, members) in GROUPS.items()}
         self.env = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}
         self.env.update(PATH="/usr/local/bin:/usr/bin:/bin", LC_ALL="C.UTF-8", JOBSCHED_SOCKET=self.socket)
-        self.before_spawner = []  # words before the spawner's own, as strace and its options
+        self.before_spawner = []  # a command prefix for the spawner (strace)
         for place in (self.conf_dir, self.state_dir, self.spawner_state, self.net_state, self.runtime, self.net_runtime):
             shutil.rmtree(place, ignore_errors=True)
             os.makedirs(place, mode=0o755)
@@ -125,10 +125,10 @@ class System:
     def __exit__(self, kind, *rest):
         self.close(failed=kind is not None)
 
-    # ---- who there is ----
+    # ---- users ----
 
     def write_users(self):
-        """After a change of self.users (name: uid) or self.groups (name: (gid, members))."""
+        """Writes passwd, group and shadow from self.users (name: uid) and self.groups (name: (gid, members))."""
         root = "root:x:0:0:root:/root:/bin/bash\n"
         write("/etc/passwd.new", root + "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n" + "".join(
             "%s:x:%d:%d::/home/%s:/bin/sh\n" % (name, uid, uid, name) for name, uid in self.users.items()))
@@ -159,11 +159,11 @@ class System:
     # ---- the programs ----
 
     def popen(self, words, **more):
-        def follow_us():
+        def die_with_parent():
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         with open(self.log, "ab") as log:
             return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self.env), cwd="/",
-                                    preexec_fn=follow_us, **more)
+                                    preexec_fn=die_with_parent, **more)
 
     def spawner_command(self):
         return [os.path.join(self.sbin, "jobsched-spawner"), "--system", "--config", self.conf_dir + "/spawner.conf",
@@ -177,7 +177,7 @@ class System:
         self.wait_for(self.spawner, "the spawner listens", lambda: os.path.exists(self.spawner_socket))
 
     def start_net(self):
-        """The program for webhooks and artifacts, as a user of its own."""
+        """Starts jobsched-net as user jobsched-net."""
         self.net = self.popen([os.path.join(self.sbin, "jobsched-net"), "--system", "--runtime-dir", self.net_runtime,
                                "--state-dir", self.net_state, "--linger", "0"], user=USERS["jobsched-net"],
                               group=USERS["jobsched-net"], extra_groups=[])
@@ -194,11 +194,11 @@ class System:
                 return self.api("root").call("GET", "/v1/status")[0] == 200
             except Unreachable:
                 return False
-        self.wait_for(self.engine, "the engine serves", serves)
+        self.wait_for(self.engine, "the daemon answers requests", serves)
 
     def wait_for(self, process, what, condition):
         def checked():
-            assert process.poll() is None, "it ended with %d:\n%s" % (process.returncode, self.said())
+            assert process.poll() is None, "the program exited with %d:\n%s" % (process.returncode, self.said())
             return condition()
         wait_until(what, 60, checked)
 
@@ -226,9 +226,9 @@ class System:
         if failed:
             sys.stdout.writelines("# system: %s\n" % line for line in said.splitlines()[-60:])
         for mark in ("AddressSanitizer", "LeakSanitizer", "runtime error:"):
-            assert mark not in said, "a sanitizer found something:\n" + said[said.index(mark):][:4000]
+            assert mark not in said, "sanitizer report:\n" + said[said.index(mark):][:4000]
 
-    # ---- as somebody ----
+    # ---- actions of a user ----
 
     def run_as(self, user, words, **more):
         uid = self.uid(user)
@@ -257,17 +257,17 @@ class System:
         return self.api(user).get("/v1/runs/%d" % run)["attempts"]
 
     def wait_final(self, user, job, seconds=30):
-        """The newest run of a job, once it is over."""
+        """Waits until the newest run of a job has ended, and returns it."""
         def final():
             found = self.runs(user, job)
             return found and found[0]["state"] in FINAL and found[0]
-        return wait_until("job %s of %s is over" % (job, user), seconds, final)
+        return wait_until("job %s of %s has ended" % (job, user), seconds, final)
 
     def output(self, user, run):
         return self.jobctl(user, "log", "#%d" % run).stdout
 
     def run_job(self, user, *command, **spec):
-        """The output of a command that is to succeed as a job of that user."""
+        """Runs a command as a job of this user, expects success and returns the output."""
         job = self.add(user, command=list(command), **spec)["id"]
         run = self.wait_final(user, job)
         assert run["state"] == "succeeded", (run, self.attempts(user, run["id"]))
@@ -275,12 +275,12 @@ class System:
 
 
 def launchers_of(pid):
-    """The launchers of a spawner: children that make its workers and stay."""
+    """The pids of the launchers of a spawner, the child processes that start workers."""
     return [p for p in processes_below(pid) if comm(p) == "jobsched-launch"]
 
 
 def children_of(pid):
-    """The children of a spawner but for its launchers."""
+    """The pids of the children of a spawner without its launchers."""
     return [p for p in processes_below(pid) if comm(p) != "jobsched-launch"]
 
 
@@ -298,7 +298,7 @@ def comm(pid):
 
 
 class Traced:
-    """strace on the spawner, its launchers and their children for a while."""
+    """Runs strace on the spawner, its launchers and their children inside a 'with' block."""
 
     def __init__(self, s, *options):
         self.out = os.path.join(s.dir, "trace")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# A web server on the loopback, for as long as a 'with' lasts.
+# A web server on the loopback interface.
 import http.server
 import threading
 
 
 class Web:
-    """Web(do_GET=function) calls function(request), and so on; its address is self.url."""
+    """Web(do_GET=function) calls function(request) for each GET. The address is in self.url. Ends with its 'with' block."""
 
     def __init__(self, **methods):
         handler = type("Handler", (http.server.BaseHTTPRequestHandler,), dict(methods, log_message=lambda *_: None))
