@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A world for runs to live in: a clock of its own, the real store, fake workers, and a journal of what happened. */
+/* A simulated scheduler: a fake clock, the real store, fake workers, and a journal of events. */
 #pragma once
 #include "base/clock.h"
 #include "base/map.h"

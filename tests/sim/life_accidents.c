@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes between: crashes, sleep, limits that change, people who pause, trigger and cancel. */
+/* Disturbances of a simulation: crashes, suspend, changed limits, pauses, triggers, cancellations. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine without a loop and a spawner without processes: they do what the real ones do, at the time of the clock. */
+/* An engine without an event loop and a spawner without processes, driven by the fake clock. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

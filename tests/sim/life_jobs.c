@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random jobs: schedules that the judge can count by itself, and every policy there is. */
+/* Random jobs with all policies, and schedules that judge_life.py can compute by itself. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/rfc3339.h"

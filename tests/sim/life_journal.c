@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes down what happened, for somebody else to judge. */
+/* Writes the journal that judge_life.py checks. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "sim/life.h"

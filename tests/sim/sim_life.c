@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thousands of random jobs over months on a fake clock, through the real store; judged by judge_life.py. */
+/* Simulates thousands of random jobs over months through the real store; judge_life.py checks the journal. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of claims share. */
+/* Helpers for the tests of claims. */
 #include "base/text.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
@@ -164,7 +164,7 @@ void kept_is_true(void **state)
 		"(SELECT 1 FROM runs AS free WHERE free.job = runs.job AND free.state = 0 AND free.hold = 0)");
 
 	assert_string_equal(kept, counted);
-	assert_string_equal(left, "");  /* no place is kept by a run that is over */
-	assert_string_equal(stuck, ""); /* nobody waits for a place that is free */
+	assert_string_equal(left, "");  /* no ended run has a permit */
+	assert_string_equal(stuck, ""); /* no run waits for a free permit */
 	assert_counts_true(store_of(state));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short words for the tests of claims: slots of a job, what a claim takes, and what became of all runs. */
+/* Helpers for the tests of claims: slots of a job, expected claims, states of all runs. */
 #pragma once
 #include "unit/store/store_suite.h"
 
 void sql(void **state, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *ask(void **state, const char *text); /* rows as text; caller frees */
 
-/* A job whose slots are queued; zero is the usual. */
+/* A job with queued slots; members that are 0 have the default in the comment. */
 struct slots {
 	usec_t first, step;         /* T0, a second */
 	size_t n;
@@ -23,8 +23,8 @@ void run_is(const struct run *r, const char *what);
 void states_are(void **state, const char *all);                          /* of all runs by number: state[:reason] */
 void end_by_number(struct store *s, int64_t run, enum attempt_outcome outcome, usec_t at);
 void end_both(struct store *s, int64_t one, int64_t other, usec_t at);   /* in one batch */
-void requeue(struct store *s, int64_t run, usec_t due_at);               /* its attempt failed, and it is tried again */
+void requeue(struct store *s, int64_t run, usec_t due_at);               /* records a failed attempt that is retried */
 void give_back(struct store *s, int64_t run, usec_t due_at);
 
-/* Counters, places and runs agree. */
+/* Checks that counters, permits and runs agree. */
 void kept_is_true(void **state);

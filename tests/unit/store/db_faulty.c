@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The failing engine: counts calls, fails one, passes the others on. */
+/* A backend that counts calls, fails one and forwards the others. */
 #include "unit/store/db_faulty.h"
 #include "base/text.h"
 #include <unistd.h>
@@ -11,7 +11,7 @@ struct db_faulty {
 	bool lost;
 };
 
-/* An engine's table has no argument of its own, so what it needs is kept here; one at a time. */
+/* The functions of a backend have no argument for this, so the current fault is kept here; one at a time. */
 static const struct db_ops *real_ops;
 static struct fault *fault;
 static struct db_ops faulty;
@@ -36,7 +36,7 @@ static bool lose(struct db_faulty *d, struct err *e)
 	return err_set(e, ERR_UNREACHABLE, "the connection was lost");
 }
 
-/* False: the call fails. */
+/* Counts the call. False: it fails. */
 static bool passes(struct db *db, bool committing, struct err *e)
 {
 	struct db_faulty *d = of(db);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine in front of a real one that fails the n-th call in a chosen way. */
+/* A backend in front of a real one that fails the n-th call in a chosen way. */
 #pragma once
 #include "base/err.h"
 #include "store/backend/db.h"
 
 enum fault_mode {
-	FAULT_STATEMENT,     /* the call fails, nothing else happens */
+	FAULT_STATEMENT,     /* the call fails without further effects */
 	FAULT_BUSY,
 	FAULT_FULL,
-	FAULT_DEVICE,        /* what an I/O error gives */
-	FAULT_LOST,          /* the connection is gone, and with it the transaction */
-	FAULT_COMMITTED,     /* the connection is lost after a commit went through */
+	FAULT_DEVICE,        /* an I/O error */
+	FAULT_LOST,          /* the connection is lost, and the transaction with it */
+	FAULT_COMMITTED,     /* the connection is lost after a successful commit */
 	FAULT_QUERY,         /* one query fails every time */
 	FAULT_CUT,           /* one query loses the connection every time */
 	FAULT_MODE_MAX
@@ -23,5 +23,5 @@ struct fault {
 	bool fired;
 };
 
-/* The engine whose calls fail as *f says; 'reconnects' as a server does. */
+/* Returns the backend whose calls fail as *f says; 'reconnects': it behaves like a server. */
 const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, bool reconnects);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small store with something of everything, built and told; and what changes it. */
+/* Builds and dumps a small store with rows of every kind, and an operation of each kind. */
 #include "base/text.h"
 #include "store/ops/event_op.h"
 #include "store/ops/job/job_cancel.h"
@@ -34,7 +34,7 @@
 #include "unit/store/fault_world.h"
 #include <string.h>
 
-/* What the store holds, by names: numbers differ from try to try. */
+/* The rows of the store by name, because ids differ between tries. */
 static const char *const dump_queries[] = {
 	"SELECT name, uid, key, state, reason, priority, updated_at, removed_at, spec FROM jobs ORDER BY name, id",
 	"SELECT j.name, d.slot FROM due d JOIN jobs j ON j.id = d.job ORDER BY j.name",
@@ -73,7 +73,7 @@ char *world_dump(const char *where)
 
 /* Numbers in the world below, which is built in this order in an empty store. */
 enum { QUEUED = 1, CLAIMED, RUNNING, DUE, ENDED, DEAD, PAUSED, WORLD_JOBS };
-#define ENDED_RUN 4 /* the one before it has no run */
+#define ENDED_RUN 4 /* the job before it has no run */
 
 /* One notice is being sent, another waits. */
 static void build_notices(struct store *s)
@@ -230,7 +230,7 @@ static struct op *make_relay_take(void)
 	return op_relay(RELAY_TAKE, 1, 0);
 }
 
-/* Those that own something. */
+/* Operations that own memory. */
 static struct op *(*const makers[OP_KIND_MAX])(void) = {
 	[OP_JOB_BULK] = make_bulk,
 	[OP_ENDED] = make_ended,
@@ -247,7 +247,7 @@ static const struct strv tags = {&tag, 1};
 #define TEMPLATE .uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{\"b\":1}", .now = T0
 #define PLAIN(type, ...) &(const struct op_##type){__VA_ARGS__}.op
 
-/* Run numbers follow job numbers in this world, and every fence is 1. */
+/* Run ids follow the job ids above, and every fence is 1. */
 static const struct op *const plain[OP_KIND_MAX] = {
 	[OP_JOB_ADD] = PLAIN(job_add, .job = {.uid = 1000, .owner = "ann", .name = "new", .key = "key", .spec = "{\"command\":[\"true\"]}",
 		.now = T0, .run_at = T0 + 1000, .next_slot = T0 + 2000}),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of several nodes share. */
+/* Helpers for the tests with several nodes. */
 #include "base/text.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"

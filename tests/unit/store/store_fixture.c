@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every store test needs, whatever the engine. */
+/* Helpers for all store tests. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
@@ -260,7 +260,7 @@ static void count_runs(struct store *s, struct store_counts *c)
 	} while (f.before);
 }
 
-/* By its own check, which counts what else is kept as a number: what owners have, and the bytes of output. */
+/* Uses the store's own check, which also compares the counters of owners and the bytes of output. */
 static void assert_sound(struct store *s)
 {
 	AUTO_DONE(strv) problems = {};

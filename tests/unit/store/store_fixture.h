@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fresh store per test on the engine this program was built for, and short words for operations. */
+/* A new store per test on the backend of this program, and functions that make operations. */
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,7 +10,7 @@
 #include "store/store_private.h"
 #include "unit/unit.h"
 
-#define T0 INT64_C(1800000000000000) /* the tests' present */
+#define T0 INT64_C(1800000000000000) /* the current time of the tests */
 #define NODE "node-one-engine"
 #define SPAWNER "spawner-one"
 
@@ -24,13 +24,13 @@ extern const struct db_ops *const fixture_ops;
 extern const struct db_sql *const place_sql;
 int place_group_setup(void **state);
 int place_group_teardown(void **state);
-char *place_new(void);               /* a place with no store yet; caller frees */
-void place_drop(const char *where);  /* removes what is there */
+char *place_new(void);               /* an address without a store; caller frees */
+void place_drop(const char *where);  /* deletes the store */
 void place_clear(const char *where); /* empties the tables; numbers begin at 1 again */
 void place_query(const char *where, const char *sql, struct buf *out); /* appends rows as text; out may be NULL */
 void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out); /* ... one after the other */
 
-void place_server_stop(void);        /* where there is a server */
+void place_server_stop(void);        /* PostgreSQL only */
 void place_server_start(void);       /* waits until it answers */
 
 /* cmocka's setup and teardown of one test. */
@@ -68,5 +68,5 @@ void end_run(struct store *s, const struct run *r, enum attempt_outcome outcome,
 /* Slots every second up to the horizon; 'arg' is the last one there is (usec_t *). */
 void every_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg);
 
-/* The kept counters equal what counting the rows gives. */
+/* Checks that the counters equal the numbers of rows. */
 void assert_counts_true(struct store *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Store tests on PostgreSQL: a server of our own on a Unix socket, one database per store. */
+/* Store tests on PostgreSQL: a private server on a Unix socket, one database per store. */
 #include "base/text.h"
 #include "unit/store/store_suite.h"
 #include <dirent.h>

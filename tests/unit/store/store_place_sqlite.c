@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Store tests on SQLite: each store is a file in a directory of its own. */
+/* Store tests on SQLite: each store is a file in its own directory. */
 #include "base/text.h"
 #include "unit/store/store_suite.h"
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the store suite; each engine's program runs them all. */
+/* The parts of the store suite; the program of each backend runs all of them. */
 #pragma once
 #include "unit/store/store_fixture.h"
 
@@ -13,12 +13,12 @@ extern const struct suite_part store_dead_part;
 extern const struct suite_part store_limits_part;
 extern const struct suite_part store_owners_part;
 extern const struct suite_part store_change_part;
-extern const struct suite_part store_control_part;
+extern const struct suite_part store_pauses_part, store_imposed_part, store_triggers_part;
 extern const struct suite_part store_events_part;
 extern const struct suite_part store_notices_part;
 extern const struct suite_part store_leases_part, store_leader_part, store_segments_part, store_nodes_part, store_held_part;
 extern const struct suite_part store_relay_part;
 
-/* What only one engine promises; ends with NULL. */
+/* The tests of one backend only; ends with NULL. */
 extern const struct suite_part *const store_engine_parts[];
 extern const struct suite_part store_backup_part, store_disk_part, store_file_part, store_server_part, store_rivals_part;

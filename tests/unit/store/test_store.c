@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole store suite on the engine this program was built for. */
+/* Runs the store suite on the backend of this program. */
 #include "base/text.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
@@ -12,7 +12,7 @@ static struct CMUnitTest *join(struct CMUnitTest *all, size_t *n, const struct s
 	return all;
 }
 
-/* Every call that an operation makes fails once: these are long, and run beside the others (store_faults_*.sh). */
+/* The fault tests take long and run in parallel to the others (store_faults_*.sh). */
 static int run_faults(const char *pattern)
 {
 	if (pattern)
@@ -20,13 +20,15 @@ static int run_faults(const char *pattern)
 	return _cmocka_run_group_tests("store", store_faults_part.tests, store_faults_part.n, place_group_setup, place_group_teardown);
 }
 
-/* A pattern as argument runs only the tests it fits; "faults", those, and after it such a pattern. */
+/* Arguments: a pattern selects tests; "faults" selects the fault tests, followed by an optional pattern. */
 int main(int argc, char **argv)
 {
 	const struct suite_part *const parts[] = {
 		&store_jobs_part,
 		&store_change_part,
-		&store_control_part,
+		&store_pauses_part,
+		&store_imposed_part,
+		&store_triggers_part,
 		&store_limits_part,
 		&store_owners_part,
 		&store_runs_part,

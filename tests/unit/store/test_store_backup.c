@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A SQLite store as a whole: backed up, checked, restored, migrated from the schema before, and claimed by a machine. */
+/* Tests of backup, check, restore and migration of a SQLite store. */
 #include "base/text.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/node/nodes.h"
@@ -51,13 +51,13 @@ static void a_backup_taken_while_open_is_restored_whole(void **state)
 	assert_string_equal(job->name, "before");
 	assert_false(store_job_get(f->store, -1, after, &(struct job *){NULL}, &e));
 	assert_counts_true(f->store);
-	old = open_or_fail(kept, false); /* what was there is kept whole */
+	old = open_or_fail(kept, false); /* the old store is kept */
 	job_free(STEAL(job));
 	job = get_job(old, after);
 	assert_string_equal(job->name, "after");
 }
 
-/* F-14: what went on when the backup was made has ended since; nobody may run it again. */
+/* Runs that were active at the time of the backup have ended since and must not run again. */
 static void what_went_on_in_a_backup_is_lost_and_not_run_again(void **state)
 {
 	struct fixture *f = *state;
@@ -125,7 +125,7 @@ static void what_is_no_store_is_not_restored(void **state)
 	assert_true(store_job_find(f->store, -1, "mine", &job, &e));
 }
 
-/* A crash between the old store's leaving and the new one's coming must not end in an empty store. */
+/* A crash between moving the old store away and the new one into place must not lead to an empty store. */
 static void an_unfinished_restore_is_not_taken_for_a_new_store(void **state)
 {
 	struct fixture *f = *state;
@@ -158,7 +158,7 @@ static void a_check_finds_what_does_not_add_up(void **state)
 	assert_non_null(strstr(problems.v[0], "jobs"));
 }
 
-/* F-31: a store of the schema before, with rows in it, is copied and then migrated. */
+/* A store with the previous schema is copied before it is migrated. */
 static void the_schema_before_is_copied_and_migrated(void **state)
 {
 	struct fixture *f = *state;
@@ -173,7 +173,7 @@ static void the_schema_before_is_copied_and_migrated(void **state)
 
 	(void)f;
 	sql.n_migrations = older;
-	sql.n_queries = 0; /* they are for the schema of today */
+	sql.n_queries = 0; /* they need the current schema */
 	if (!db_sqlite_ops.open(&(struct db_options){.where = where, .sql = &sql}, &db, &e))
 		fail_msg("%s", e.msg);
 	db_sqlite_ops.close(db);
@@ -195,7 +195,7 @@ static void the_schema_before_is_copied_and_migrated(void **state)
 	db_sqlite_ops.close(db);
 }
 
-/* F-15 */
+/* A copied file on a second machine would run every job twice. */
 static void a_store_belongs_to_its_machine_until_it_is_taken_over(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: order, independence of their members, and what is there after the store is opened again. */
+/* Tests of batches: order, independence of the operations, durability. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
@@ -144,7 +144,7 @@ static struct batch_wake end_one(struct store *s, const struct run *r)
 	return wake;
 }
 
-/* A file that changes is news by itself; a server is told at most ten times a second, and of the last end, too. */
+/* SQLite peers watch the file. On PostgreSQL peers are notified at most ten times a second, and also of the last end. */
 static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 {
 	struct store *s = store_of(state);

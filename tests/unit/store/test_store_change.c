@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Definitions that change: slots are neither lost nor doubled, waiting runs follow, history tells. */
+/* Tests of changed definitions: no slot is lost or run twice, waiting runs follow, revisions are kept. */
 #include "base/buf.h"
 #include "base/text.h"
 #include "store/ops/batch.h"
@@ -66,7 +66,7 @@ static void plan(struct store *s, usec_t step, usec_t now)
 	assert_true(apply_one(s, op));
 }
 
-/* What there is of a job, in order of slots, as "5:queued 7:queued", in seconds after T0. */
+/* The runs of a job by slot, as "5:queued 7:queued", in seconds after T0. */
 static void assert_slots(struct store *s, int64_t job, const char *expected)
 {
 	struct run_filter f = {.uid = -1, .job = job, .limit = 100};
@@ -163,7 +163,7 @@ static void a_slot_that_is_due_and_not_planned_yet_makes_the_change_wait(void **
 	assert_false(apply_one(s, op));
 	assert_int_equal(op->err.kind, ERR_BUSY);
 	job_change_op(other)->to.now = T0 + 1 * SEC;
-	assert_true(apply_one(s, other)); /* that has nothing to do with slots */
+	assert_true(apply_one(s, other)); /* a change without new slots */
 	plan(s, 2 * SEC, T0 + 1 * SEC);
 	assert_true(apply_one(s, op));
 	assert_slots(s, id, "1:queued");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: places and who waits for them, lateness, conditions and pauses. */
+/* Tests of claims: permits, deadlines, conditions and pauses. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
@@ -9,7 +9,7 @@
 #include "unit/store/claim_fixture.h"
 #include <string.h>
 
-/* ---- places ---- */
+/* ---- permits ---- */
 
 static void a_slot_that_overlaps_is_skipped(void **state)
 {
@@ -17,7 +17,7 @@ static void a_slot_that_overlaps_is_skipped(void **state)
 	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .places = 1}};
 
 	add_slots(s, &w);
-	claim_is(state, 10, T0, "1"); /* of two that are due at once, too */
+	claim_is(state, 10, T0, "1"); /* two runs are due at once, one permit */
 	states_are(state, "claimed queued queued");
 	claim_is(state, 10, T0 + 2 * USEC_SEC, "");
 	states_are(state, "claimed skipped:overlap skipped:overlap");
@@ -61,7 +61,7 @@ static void a_job_that_may_overlap_has_as_many_places_as_it_was_given(void **sta
 	add_slots(s, &w);
 	claim_is(state, 10, T0 + 4 * USEC_SEC, "1 2");
 	states_are(state, "claimed claimed held held held");
-	end_both(s, 1, 2, T0 + 5 * USEC_SEC); /* two places in one batch */
+	end_both(s, 1, 2, T0 + 5 * USEC_SEC); /* two permits in one batch */
 	states_are(state, "succeeded succeeded queued:limit queued:limit held");
 	claim_is(state, 10, T0 + 5 * USEC_SEC, "3 4");
 	end_by_number(s, 4, ATTEMPT_SUCCEEDED, T0 + 6 * USEC_SEC);
@@ -95,7 +95,7 @@ static void a_newer_run_replaces_the_one_that_goes_on(void **state)
 	asked = get_run(s, 1);
 	assert_true(asked->cancel_asked);
 	states_are(state, "claimed:replaced held queued");
-	claim_is(state, 10, T0 + 2 * USEC_SEC, ""); /* and the one that waits is replaced by a newer one */
+	claim_is(state, 10, T0 + 2 * USEC_SEC, ""); /* the waiting run is replaced by a newer one */
 	states_are(state, "claimed:replaced skipped:overlap held");
 	end_by_number(s, 1, ATTEMPT_CANCELLED, T0 + 3 * USEC_SEC);
 	states_are(state, "cancelled:replaced skipped:overlap queued:overlap");
@@ -126,7 +126,7 @@ static void a_run_that_waits_for_its_retry_is_replaced_at_once(void **state)
 	kept_is_true(state);
 }
 
-/* One that was let go expires before it gets its turn: the next one is let go. */
+/* A released run expires before it is claimed: the next one is released. */
 static void a_place_goes_to_the_next_when_the_one_it_was_meant_for_is_over(void **state)
 {
 	struct store *s = store_of(state);
@@ -267,7 +267,7 @@ static void too_late_is_expired(void **state)
 	add_slots(s, &expires);
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim_op(claim)->claimed.n, 0);
-	assert_int_equal(claim_op(claim)->settled.n, 2); /* somebody may be waiting for them */
+	assert_int_equal(claim_op(claim)->settled.n, 2); /* clients may wait for them */
 	states_are(state, "expired:deadline expired:expires");
 	kept_is_true(state);
 }
@@ -283,7 +283,7 @@ static void a_deadline_is_for_the_first_attempt_and_expiry_for_all(void **state)
 	requeue(s, 1, T0 + 3 * USEC_MIN);
 	claim_is(state, 10, T0 + 3 * USEC_MIN, "1");
 	requeue(s, 1, T0 + 6 * USEC_MIN);
-	claim_is(state, 10, T0 + 6 * USEC_MIN, ""); /* its place goes to the one that waited, which is late as well */
+	claim_is(state, 10, T0 + 6 * USEC_MIN, ""); /* its permit goes to the waiting run, which is late as well */
 	states_are(state, "expired:expires queued:overlap");
 	claim_is(state, 10, T0 + 6 * USEC_MIN, "");
 	states_are(state, "expired:expires expired:deadline (overlap)");
@@ -360,7 +360,7 @@ static void a_jobs_rate_spreads_its_runs(void **state)
 	assert_int_equal(wake.next_due, T0 + 13 * USEC_SEC);
 	states_are(state, "claimed queued:rate queued:rate queued:rate");
 	due = ask(state, "SELECT (due_at - 1800000000000000) / 1000000 FROM runs WHERE id > 1 ORDER BY id");
-	assert_string_equal(due, "13|\n23|\n33|\n"); /* each has a moment of its own */
+	assert_string_equal(due, "13|\n23|\n33|\n"); /* each has its own time */
 	wake = apply_all(s, &second, 1);
 	assert_int_equal(claim_op(second)->claimed.n, 1);
 	assert_int_equal(wake.next_due, T0 + 23 * USEC_SEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retries, dead letters and jobs paused by an exit code, as the store keeps them. */
+/* Tests of retries, dead letters and jobs paused by an exit code. */
 #include "base/text.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/job/resume.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Full, failing and read-only disks under the SQLite engine (F-06, F-07, F-08), plans that never scan, and the cost of a claim. */
+/* Tests of full, failing and read-only disks on SQLite, of query plans, and of the cost of a claim. */
 #include "base/text.h"
 #include "store/backend/sqlite.h"
 #include "store/ops/batch.h"

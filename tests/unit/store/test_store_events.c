@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit trail: what is in it after a batch, and how it is read. */
+/* Tests of the audit trail: which events a batch writes, and how they are read. */
 #include "base/text.h"
 #include "core/job/event.h"
 #include "store/events.h"

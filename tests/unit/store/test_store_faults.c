@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every operation with its n-th engine call failing: it is there whole, or not at all, and says which. */
+/* Fails the n-th backend call of every operation: it is applied whole or not at all, and reports which. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SQLite file: what is refused and left alone, who holds it, how it grows (F-09, F-10, F-13, F-16, F-17). */
+/* Tests of the SQLite file: which files are refused unchanged, locks, growth. */
 #include "base/text.h"
 #include "store/backend/file_system.h"
 #include "store/ops/batch.h"

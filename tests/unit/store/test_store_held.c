@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one engine holds until its commit, tried by another on a connection of its own. */
+/* Tests of row locks: a second engine on its own connection waits for the commit of the first. */
 #include "store/counters.h"
 #include "store/ops/batch.h"
 #include "store/ops/node/leader.h"
@@ -36,7 +36,7 @@ static void pause_ms(long ms)
 	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* It is kept waiting by what 's' has under way, and goes on after its commit. */
+/* Checks that the operation waits for the transaction of 's' and continues after its commit. */
 static void must_wait(struct store *s, struct tx *tx, struct store *beside, struct op *op)
 {
 	struct beside b = {.s = beside, .op = op};
@@ -50,7 +50,7 @@ static void must_wait(struct store *s, struct tx *tx, struct store *beside, stru
 	assert_true(b.ok);
 }
 
-/* R27: what is claimed while its node is given up is given up, too. */
+/* A run that is claimed while its node is reaped is lost as well. */
 static void a_claim_under_way_is_waited_for(void **state)
 {
 	struct store *s = store_of(state);
@@ -75,7 +75,7 @@ static void a_claim_under_way_is_waited_for(void **state)
 	assert_int_equal(leader_op(lead)->lost.n, 1);
 }
 
-/* F-64: on a server, a lease is renewed whatever else its engine has under way. */
+/* On PostgreSQL a lease is renewed while another batch of the engine is in progress. */
 static void a_renewal_does_not_wait_for_a_claim(void **state)
 {
 	struct store *s = store_of(state);
@@ -90,10 +90,10 @@ static void a_renewal_does_not_wait_for_a_claim(void **state)
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(claim_apply(s, &claim, 1, &e));
 	renew(beside, NODE, "one");
-	assert_true(tx_commit(&tx, &e)); /* nor was the claim ended for it */
+	assert_true(tx_commit(&tx, &e)); /* the claim was not aborted */
 }
 
-/* An engine restarted while its old self is in the middle of a claim (R19). */
+/* An engine is restarted while a claim of the old one is in progress. */
 static void a_new_engine_takes_over_what_its_old_self_is_claiming(void **state)
 {
 	struct store *s = store_of(state);
@@ -131,7 +131,7 @@ static void segments_that_are_being_planned_are_not_given_away(void **state)
 	assert_int_equal(leader_op(lead)->moved, 32);
 }
 
-/* F-60: the office is over, and its last work is not. */
+/* The leader lease has ended while the leader's last work is in progress. */
 static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
 {
 	struct store *s = store_of(state);
@@ -148,12 +148,12 @@ static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
 	assert_true(tx_begin(&tx, s, true, &e));
 	assert_true(leader_apply(s, &lead, 1, &e));
 	leader_lease_ends(where_of(state));
-	assert_int_equal(renew(beside, OTHER, "two"), 0); /* at once: to wait would cost the lease */
+	assert_int_equal(renew(beside, OTHER, "two"), 0); /* without waiting: a wait would cost the node lease */
 	assert_true(tx_commit(&tx, &e));
 	assert_int_equal(renew(beside, OTHER, "two"), 2);
 }
 
-/* Somebody is about to give us up, and stands still: the wait for him is shorter than the lease, and its end is no end of the session. */
+/* A leader that is about to reap this node is stopped: the lock timeout is shorter than the lease, and the session survives it. */
 static void a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_succeeds(void **state)
 {
 	struct store *s = store_of(state);
@@ -174,7 +174,7 @@ static void a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_su
 	assert_true(query_row(&q));
 	assert_false(batch_apply(leases, &op, 1, &wake, &e));
 	assert_int_equal(e.kind, ERR_BUSY);
-	assert_non_null(strstr(e.msg, "lock timeout")); /* ours was still there to hear it: the server has shorter waits than we have */
+	assert_non_null(strstr(e.msg, "lock timeout")); /* the server timed out before this side did */
 	assert_true(tx_commit(&tx, &e));
 	assert_int_equal(renew(leases, NODE, "one"), 1);
 }

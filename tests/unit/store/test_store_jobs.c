@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs in the store: keys, names, bulks, limits, cancelling and removing. */
+/* Tests of jobs: keys, names, bulk, limits, cancelling and removing. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"

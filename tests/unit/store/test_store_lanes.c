@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes: limits of queues and owners, whose turn it is, when to look again, and what a backlog costs others. */
+/* Tests of lanes: limits of queues and owners, order, wake-up times, the cost of a backlog. */
 #include "base/io.h"
 #include "base/text.h"
 #include "store/ops/batch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Catching up: what was planned and passed unseen, rounds that are bounded, a clock set back. */
+/* Tests of catch-up: planned runs after downtime, bounded rounds, a clock that was set back. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"

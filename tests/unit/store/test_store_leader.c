@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leads, for how long and under which term; and what a deposed leader may not do. */
+/* Tests of the leader lease: holder, duration, term, and fencing of a deposed leader. */
 #include "base/buf.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
@@ -59,7 +59,7 @@ static void who_leaves_ends_no_office_but_its_own(void **state)
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
 
-/* A store of another engine, which has seen that the office is free, and does not know what became of that. */
+/* Opens a second engine that has seen a free leader lease and has not read it since. */
 static struct store *store_that_saw_it_free(const char *where)
 {
 	struct store *s = open_or_fail(where, false);
@@ -141,7 +141,7 @@ static void those_who_follow_see_whether_the_leader_works(void **state)
 
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	leader_op(alone)->now = T0 + 2 * USEC_SEC;
-	assert_true(apply_one(s, alone)); /* nobody watches, nothing is written */
+	assert_true(apply_one(s, alone)); /* a single node does not record it */
 	open_node(s, OTHER, "two");
 	assert_true(apply_one(s, before));
 	assert_string_equal(lease_op(before)->leader, "one");
@@ -155,7 +155,7 @@ static void those_who_follow_see_whether_the_leader_works(void **state)
 	lease_op(next)->at = T0 + 4 * USEC_SEC;
 	assert_true(apply_one(s, next));
 	assert_true(lease_op(next)->leads && lease_op(next)->term == 2);
-	assert_int_equal(lease_op(next)->worked, T0 + 4 * USEC_SEC); /* who has just begun */
+	assert_int_equal(lease_op(next)->worked, T0 + 4 * USEC_SEC); /* the new leader has just begun */
 }
 
 static void the_first_slot_of_all_names_the_node_that_is_to_plan_it(void **state)
@@ -183,7 +183,7 @@ static void a_leader_that_resigns_is_followed_at_once(void **state)
 	lease_op(resign)->resigns = true;
 	assert_true(apply_one(s, resign));
 	assert_false(lease_op(resign)->leads);
-	assert_string_equal(lease_op(resign)->leader, ""); /* else it would be watched, and found idle */
+	assert_string_equal(lease_op(resign)->leader, ""); /* otherwise other nodes would find it idle */
 	assert_int_equal(lease_op(resign)->leader_remains, 0);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 }
@@ -210,13 +210,13 @@ static void a_deposed_leader_changes_nothing(void **state)
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	leader_lease_ends(where_of(state));
-	assert_false(apply_one(s, old)); /* even before there is another one */
+	assert_false(apply_one(s, old)); /* even before there is another leader */
 	assert_int_equal(old->err.kind, ERR_FENCED);
 	assert_int_equal(renew(s, OTHER, "two"), 2);
 	lease_ends(where_of(state), NODE);
 	assert_false(apply_one(s, old));
 	assert_int_equal(old->err.kind, ERR_FENCED);
-	assert_false(apply_one(s, wrong)); /* the right node with the wrong term */
+	assert_false(apply_one(s, wrong)); /* right node, wrong term */
 	place_query(where_of(state), "SELECT count(*) FROM segments", &rows);
 	assert_string_equal(rows.data, "0|\n");
 }
@@ -229,7 +229,7 @@ static void an_office_is_renewed_and_used_by_its_holder_only(void **state)
 
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	assert_false(apply_one(s, not_mine)); /* the right term, and the wrong node */
+	assert_false(apply_one(s, not_mine)); /* right term, wrong node */
 	assert_int_equal(not_mine->err.kind, ERR_FENCED);
 	{
 		AUTO_TX tx = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node may not do without its lease, when it is given up, and how it comes back. */
+/* Tests of node leases: what a node without a lease is refused, when it is reaped, how it returns. */
 #include "base/buf.h"
 #include "base/text.h"
 #include "store/ops/node/leader.h"
@@ -25,14 +25,14 @@ static void without_a_lease_nothing_is_claimed_or_planned(void **state)
 	assert_int_equal(claim->err.kind, ERR_FENCED);
 	assert_false(apply_one(s, plan));
 	assert_int_equal(plan->err.kind, ERR_FENCED);
-	assert_int_equal(renew(s, NODE, "one"), 1); /* nobody gave it up meanwhile */
+	assert_int_equal(renew(s, NODE, "one"), 1); /* it was not reaped meanwhile */
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	assert_true(apply_one(s, plan));
 	assert_int_equal(plan_op(plan)->runs, 1);
 }
 
-/* Whoever is alone keeps no deadline at its spawner, and whoever is not must. */
+/* The spawner of a single node has no deadline; with other nodes it must have one. */
 static void those_without_a_lease_are_no_company(void **state)
 {
 	struct store *s = store_of(state);
@@ -232,7 +232,7 @@ static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **sta
 	assert_counts_true(s);
 }
 
-/* The fence stays the same until somebody claims it again: the node counts, too. */
+/* The fence does not change until the run is claimed again, so the node is compared as well. */
 static void who_was_given_up_starts_nothing_that_it_had_claimed(void **state)
 {
 	struct store *s = store_of(state);
@@ -322,7 +322,7 @@ static void who_was_given_up_can_come_back(void **state)
 	assert_int_equal(claim_op(claim)->claimed.n, 1);
 }
 
-/* As it is when a spawner is found again. The engine relies on the lease that it has, and must not be given up before. */
+/* As after reconnecting to a spawner. The engine relies on its current lease and must not be reaped before it ends. */
 static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given_up(void **state)
 {
 	struct store *s = store_of(state);
@@ -336,7 +336,7 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	node_open_op(shorter)->ttl = node_open_op(again)->ttl = TTL / 4;
 	assert_true(apply_one(s, shorter));
 	assert_false(node_open_op(shorter)->given_up);
-	assert_int_equal(node_open_op(shorter)->same_spawner.n + node_open_op(shorter)->other_spawner.n, 0); /* it has that in its hands */
+	assert_int_equal(node_open_op(shorter)->same_spawner.n + node_open_op(shorter)->other_spawner.n, 0); /* the engine still has them */
 	assert_true(list_nodes_open(s, &l, &e));
 	assert_int_equal(l.n, 2);
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
@@ -373,7 +373,7 @@ static bool open_on(struct store *s, const char *node, const char *boot)
 	return apply_one(s, op);
 }
 
-/* Two machines by one name; in a file there is but one machine, which was booted again. */
+/* Two machines with one node name. With SQLite there is only one machine, which was rebooted. */
 static void a_name_that_is_alive_on_another_machine_is_not_taken(void **state)
 {
 	struct store *s = store_of(state);
@@ -411,7 +411,7 @@ static void a_machine_that_was_booted_again_need_not_wait(void **state)
 	assert_true(open_booted(s, "second", "boot-three", 5 * USEC_SEC));
 }
 
-/* A restart need not wait for the lease of the life before. */
+/* A restarted engine need not wait for the lease of the earlier one. */
 static void a_new_engine_of_a_node_plans_and_leads_at_once(void **state)
 {
 	struct store *s = store_of(state);
@@ -442,7 +442,7 @@ static void a_boot_of_the_host_ends_the_leases_in_a_file(void **state)
 	node_open_op(again)->boot = "boot-2";
 	node_open_op(again)->ttl = TTL;
 	assert_true(apply_one(s, again));
-	if (s->db->ops->reconnects) { /* a server has a clock of its own */
+	if (s->db->ops->reconnects) { /* PostgreSQL has its own clock */
 		assert_int_equal(node_open_op(again)->others, 1);
 		return;
 	}

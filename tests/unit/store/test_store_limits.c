@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues and the limits of owners in the store: made, changed, refused, removed, counted. */
+/* Tests of queues and the limits of owners. */
 #include "base/text.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/limits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of jobs and runs: every filter, every page, nothing twice, nothing left out. */
+/* Tests of pages of jobs and runs: every filter, without gap or repetition. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"

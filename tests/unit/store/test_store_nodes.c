@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes as people see and order them, and what concerns one of them. */
+/* Tests of node lists, node commands and labels. */
 #include "store/ops/job/jobs.h"
 #include "store/ops/node/node_commands.h"
 #include "store/ops/node/nodes.h"

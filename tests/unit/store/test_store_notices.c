@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices in the store: written with the end they are about, taken by one engine, kept until they are done. */
+/* Tests of notices: written with the end of a run, taken by one engine, kept until they are done. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"

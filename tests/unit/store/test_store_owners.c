@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owners in the store: a uid that comes to another name is another owner. */
+/* Tests of owner numbers: a reused uid with another name is another owner. */
 #include "base/text.h"
 #include "core/job/owner.h"
 #include "store/ops/job/job_cancel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning: due slots become runs, once each, and jobs move on. */
+/* Tests of planning: each due slot becomes one run, and the job gets its next slot. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What history goes, what stays, and that a pass in small steps comes to the same as one look at everything. */
+/* Tests of retention: small steps delete the same rows as one complete scan. */
 #include "base/text.h"
 #include "store/counters.h"
 #include "store/ops/job/jobs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output on its way from node to node: asked for, handed over, taken, and gone when nobody wants it. */
+/* Tests of output relays between nodes. */
 #include "base/text.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/node/output_relays.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines that do everything at once on one server: nobody waits in a circle, and nothing is left behind. */
+/* Several engines run all operations at once on one server: no deadlock, and no run is left behind. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
@@ -42,7 +42,7 @@ static unsigned dice(struct rival *r, unsigned sides)
 	return (unsigned)rand_r(&r->seed) % sides;
 }
 
-/* Of every kind some. */
+/* Jobs of every kind. */
 static struct start_policy policy_of(int64_t job)
 {
 	static const struct start_policy kinds[] = {
@@ -228,7 +228,7 @@ static void rival_open(struct rival *r, const char *where, int i)
 	assert_true(apply_one(r->s, open));
 }
 
-/* Alone now: whatever waits can go on, and comes to an end. */
+/* One engine is left: all waiting runs must end. */
 static void finish_all(struct rival *r)
 {
 	for (int64_t job = 1; job <= JOBS; job++) {

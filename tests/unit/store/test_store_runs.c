@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the store: claims, starts, ends, fences, take-overs. */
+/* Tests of runs: claims, starts, ends, fences, take-over. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"

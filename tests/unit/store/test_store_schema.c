@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schemas: migrated forward one by one, each whole or not at all, never backward. */
+/* Tests of schema migrations: forward only, each whole or not at all. */
 #include "base/text.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/job/templates.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segments of what is due: each has one node that plans it. */
+/* Tests of segments: each has one node that plans it. */
 #include "base/buf.h"
 #include "base/text.h"
 #include "store/ops/batch.h"
@@ -21,7 +21,7 @@ static void each_node_plans_its_own_segments_only(void **state)
 	open_node(s, OTHER, "two");
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_true(apply_one(s, one));
-	assert_int_equal(plan_op(one)->runs, 0); /* nobody has segments before the leader gave them */
+	assert_int_equal(plan_op(one)->runs, 0); /* no node has segments before the leader assigns them */
 	lead_once(s, NODE, 1);
 	assert_true(apply_one(s, one));
 	assert_in_range(plan_op(one)->runs, 60, 140);
@@ -53,7 +53,7 @@ static void the_segments_of_the_dead_are_planned_by_the_living(void **state)
 	assert_false(apply_one(s, old));
 }
 
-/* It may be waited for much longer, for what it had running. */
+/* Its runs may be waited for much longer. */
 static void a_node_whose_lease_is_over_plans_nothing_even_if_it_is_not_given_up(void **state)
 {
 	struct store *s = store_of(state);
@@ -115,7 +115,7 @@ static void the_next_slot_to_wake_up_for_is_one_of_our_own(void **state)
 	assert_true(wake.next_slot == USEC_NEVER);
 }
 
-/* R25: at most 1.5 * 64 / n move when one comes, leaves, dies or comes back. */
+/* At most 1.5 * 64 / n segments move when a node joins, leaves, dies or comes back. */
 static int64_t moved_by(struct store *s, const char *node, int64_t term)
 {
 	AUTO(op) *op = op_lead(node, term);
@@ -138,7 +138,7 @@ static void few_segments_move_when_a_node_joins_dies_or_comes_back(void **state)
 		assert_in_range(moved_by(s, NODE, 1), 1, 3 * SEGMENTS / (2 * n));
 		assert_int_equal(moved_by(s, NODE, 1), 0);
 	}
-	open_node(s, "another-life-of-n3", "n3"); /* a restart: what was its own stays so */
+	open_node(s, "another-life-of-n3", "n3"); /* a restart keeps its segments */
 	assert_int_equal(moved_by(s, NODE, 1), 0);
 	lease_ends(where_of(state), "n5");
 	assert_in_range(moved_by(s, NODE, 1), 1, 3 * SEGMENTS / (2 * 5));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the PostgreSQL engine promises: sessions come back, several nodes share one store. */
+/* Tests of the PostgreSQL backend: reconnection, timeouts, several nodes on one store. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots that are decided late: caught up, inside a pause that is over, or past their deadline while something holds them. */
+/* Tests of slots that are decided late: caught up, inside a past pause, or past their deadline. */
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/pause_times.h"
