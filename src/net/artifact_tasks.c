@@ -115,7 +115,7 @@ static int on_task_timeout(sd_event_source *source, uint64_t usec, void *arg)
 
 static bool task_child_start(struct artifact_task *t, const struct child_request *o, struct err *e)
 {
-	usec_t patience =
+	usec_t timeout =
 		(o->task == CHILD_DOWNLOAD ? ARTIFACT_DOWNLOAD_TRIES * t->timeout : t->timeout) +
 		KILL_MARGIN;
 	int r;
@@ -128,7 +128,7 @@ static bool task_child_start(struct artifact_task *t, const struct child_request
 	r = sd_event_add_io(t->cache->ev, &t->source, t->control, EPOLLIN, on_task_report, t);
 	if (r >= 0)
 		r = sd_event_add_time_relative(t->cache->ev, &t->timer, CLOCK_BOOTTIME,
-			(uint64_t)patience, 1, on_task_timeout, t);
+			(uint64_t)timeout, 1, on_task_timeout, t);
 	return r >= 0 || err_errno(e, -r, "could not watch the process that handles the artifact");
 }
 

@@ -43,7 +43,8 @@ static void shows_the_file_and_takes_nothing(int tree)
 {
 	assert_int_equal(faccessat(tree, "file", R_OK, 0), 0);
 	assert_true(openat(tree, "file", O_WRONLY | O_CLOEXEC) < 0 && errno == EROFS);
-	assert_true(openat(tree, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) < 0 && errno == EROFS);
+	assert_true(
+		openat(tree, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) < 0 && errno == EROFS);
 }
 
 static void a_directory_becomes_a_read_only_mount(void **state)
@@ -77,7 +78,8 @@ static int descriptor_of_other_namespace(const char *path, const char *hide, pid
 	if (*ret_pid == 0) {
 		fd = -1;
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test leaves no process behind */
-		if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		if (unshare(CLONE_NEWNS) == 0 &&
+			mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 			(!hide || mount(hide, path, NULL, MS_BIND, NULL) == 0))
 			fd = open(path, O_RDONLY | O_DIRECTORY);
 		if (fd >= 0 && dup2(fd, 100) == 100 && write(ready[1], "r", 1) == 1)
@@ -132,7 +134,8 @@ static void another_directory_at_the_same_path_is_refused(void **state)
 		skip();
 	path = place_make();
 	other = place_make();
-	dir = descriptor_of_other_namespace(path, other, &pid); /* in the other namespace 'other' is mounted there */
+	/* in the other namespace 'other' is mounted there */
+	dir = descriptor_of_other_namespace(path, other, &pid);
 	assert_false(artifact_mount_create(dir, &tree, &e));
 	assert_int_equal(tree, -1);
 	end(pid);

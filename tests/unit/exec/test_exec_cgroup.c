@@ -18,7 +18,9 @@ struct fixture {
 
 static void fixture_init(struct fixture *f)
 {
-	*f = (struct fixture){.path = "/tmp/cgroup.XXXXXX", .all = {.root = -1}, .group = {.dir = -1, .events.fd = -1}};
+	*f = (struct fixture){.path = "/tmp/cgroup.XXXXXX",
+		.all = {.root = -1},
+		.group = {.dir = -1, .events.fd = -1}};
 	assert_non_null(mkdtemp(f->path));
 	f->group.dir = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(f->group.dir >= 0);

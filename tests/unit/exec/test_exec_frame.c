@@ -100,10 +100,10 @@ static void a_frame_from_the_wrong_side_or_of_unknown_type_is_refused(void **sta
 		f.type = (uint16_t)t;
 		if (f.type != t)
 			continue;
-		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_DAEMON, f.version, NULL) ==
-			    (known && engine));
-		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_SPAWNER, f.version, NULL) ==
-			    (known && !engine));
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_DAEMON, f.version,
+				    NULL) == (known && engine));
+		assert_true(frame_check(&f, f.size, descriptors_of(t), FRAME_FROM_SPAWNER,
+				    f.version, NULL) == (known && !engine));
 	}
 }
 
@@ -116,7 +116,8 @@ static void a_frame_in_the_wrong_phase_is_refused(void **state)
 	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 1, NULL)); /* a second hello */
 	sample(&f, FRAME_LIST);
 	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 0, NULL)); /* before the hello */
-	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 2, NULL)); /* not the agreed version */
+	/* not the agreed version */
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 2, NULL));
 	f.version = 0;
 	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 0, NULL));
 }
@@ -131,12 +132,14 @@ static void every_number_is_checked_against_its_range(void **state)
 		if (!f.version)
 			continue;
 		/* no member accepts the lowest number */
-		for (size_t at = FRAME_HEAD; at + 8 <= f.size && at < FRAME_HEAD + 14 * 8; at += 8) {
+		for (size_t at = FRAME_HEAD; at + 8 <= f.size && at < FRAME_HEAD + 14 * 8;
+			at += 8) {
 			const int64_t lowest = INT64_MIN;
 
 			if (t == FRAME_NOT_STARTED && at >= FRAME_HEAD + 4 * 8)
 				break;
-			if (t == FRAME_START && at >= FRAME_HEAD + offsetof(struct frame_start, warrant))
+			if (t == FRAME_START &&
+				at >= FRAME_HEAD + offsetof(struct frame_start, warrant))
 				break;
 			sample(&f, t);
 			memcpy((char *)&f + at, &lowest, 8);
@@ -184,7 +187,8 @@ static void the_highest_common_version_is_used(void **state)
 {
 	(void)state;
 	assert_int_equal(frame_version_pick(1, 1, 1, 1), 1);
-	assert_int_equal(frame_version_pick(1, 2, 2, 3), 2); /* the spawner is one version older than the daemon */
+	/* the spawner is one version older than the daemon */
+	assert_int_equal(frame_version_pick(1, 2, 2, 3), 2);
 	assert_int_equal(frame_version_pick(2, 3, 1, 2), 2); /* the daemon is older */
 	assert_int_equal(frame_version_pick(2, 3, 2, 3), 3);
 	assert_int_equal(frame_version_pick(1, 1, 2, 3), 0);

@@ -114,7 +114,8 @@ static void the_start_and_the_end_are_kept_for_all_sizes(void **state)
 		assert_true(output_file_stat(fd, &s, NULL));
 		assert_int_equal(s.total, total);
 		assert_int_equal(s.gap_to - s.gap_from, total > limit ? total - limit : 0);
-		assert_int_equal(read_all(fd, 0, 1 + (size_t)rand_r(&seed) % 100, &end), total < limit ? total : limit);
+		assert_int_equal(read_all(fd, 0, 1 + (size_t)rand_r(&seed) % 100, &end),
+			total < limit ? total : limit);
 		assert_int_equal(end, total);
 		output_file_writer_done(&w);
 	}
@@ -213,7 +214,8 @@ static void a_disk_error_in_the_ring_drops_earlier_bytes(void **state)
 	write_more(&w, 200);
 	assert_int_equal(output_file_total(&w), 1100);
 	fd = output_file_open(p->dir, 1, 5);
-	assert_int_equal(read_all(fd, 0, 50, &end), 300); /* the head and the output after the failure */
+	/* the head and the output after the failure */
+	assert_int_equal(read_all(fd, 0, 50, &end), 300);
 	assert_int_equal(output_file_dropped(&w), 800);
 	output_file_writer_done(&w);
 }
@@ -305,7 +307,9 @@ static void a_reader_never_sees_wrong_bytes_of_a_fast_writer(void **state)
 		int64_t from;
 		size_t n = 0;
 
-		if (!output_file_stat(fd, &s, &e) || !output_file_read(fd, i % 4 ? s.gap_to : at, buf, sizeof(buf), &from, &n, &e))
+		if (!output_file_stat(fd, &s, &e) ||
+			!output_file_read(
+				fd, i % 4 ? s.gap_to : at, buf, sizeof(buf), &from, &n, &e))
 			fail_msg("%s", e.msg); /* mostly the oldest bytes, which are overwritten next */
 		for (size_t k = 0; k < n; k++)
 			if (buf[k] != byte_at(from + (int64_t)k))
@@ -365,7 +369,8 @@ static void a_replaced_file_is_never_written_or_shown(void **state)
 		output_file_writer_done(&w);
 		fd = output_file_open(dir, 8888, 1);
 		assert_true(fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)));
-		if (fd >= 0 && st.st_ino == victim_st.st_ino) /* a link that was removed before it could be counted */
+		/* a link that was removed before it could be counted */
+		if (fd >= 0 && st.st_ino == victim_st.st_ino)
 			assert_false(output_file_stat(fd, &(struct output_file_extent){}, NULL));
 		if (fd >= 0)
 			close(fd);

@@ -67,7 +67,8 @@ static void overlapping_values_are_masked_together(void **state)
 static void other_output_passes_unchanged(void **state)
 {
 	(void)state;
-	becomes("hunter2", "correct horse", "hunter1 hunte correct hors\n", "hunter1 hunte correct hors\n");
+	becomes("hunter2", "correct horse", "hunter1 hunte correct hors\n",
+		"hunter1 hunte correct hors\n");
 	assert_null(mask_of("abc\n", "")); /* too short: it would match everywhere */
 	assert_null(secret_mask_new(NULL, 0));
 }
@@ -81,7 +82,10 @@ static void each_line_of_a_value_is_masked(void **state)
 	becomes(key, NULL, "--begin--\n  abcdefghij\n}\nklmnopqrst\r\n--end--\n", "***\n");
 }
 
-/* The output for 'value' followed by 'more', in base64, wrapped at 76 characters with 'end' (NULL: not wrapped). */
+/*
+ * The output for 'value' followed by 'more', in base64, wrapped at 76 characters with 'end' (NULL:
+ * not wrapped).
+ */
 static char *base64_through(const char *value, const char *more, const char *end)
 {
 	AUTO_TEXT both = xprintf("%s%s", value, more);
@@ -111,11 +115,15 @@ static void the_base64_form_is_hidden_to_its_last_character(void **state)
 			AUTO_TEXT line = base64_through(value, "\n", ends[k]);
 
 			assert_int_equal(alone[strspn(alone, "*\r\n")], '\0');
-			/* 'Cg==' is the encoded line end; a shared group leaves only bits of the line end */
+			/*
+			 * 'Cg==' is the encoded line end; a shared group leaves only bits of the
+			 * line end
+			 */
 			assert_true(strlen(line + strspn(line, "*\r\n")) <= 4 + 2);
 		}
 	}
-	becomes("hunter2!", NULL, "aHVudGVyMiE= aHVudGVyMiEK aHVudGVyMiF4eA==", "*** ***K ***4eA==");
+	becomes("hunter2!", NULL,
+		"aHVudGVyMiE= aHVudGVyMiEK aHVudGVyMiF4eA==", "*** ***K ***4eA==");
 	becomes("hunter2", NULL, "aHVudGVyMg== aHVudGVyMgo= aHVudGVyMnh4", "*** ***o= ***h4");
 	becomes("pass", NULL, "cGFzcw== cGFzcwo= cGFz cGFzYQ==", "*** ***o= cGFz cGFzYQ==");
 }
@@ -135,7 +143,8 @@ static void a_prefix_of_a_secret_is_held_back_and_released_masked(void **state)
 	secret_mask_write(m, "r2.", 3, collect, &out); /* its rest belongs to the same MASK_TEXT */
 	assert_string_equal(out.data, "a: ***.");
 	secret_mask_write(m, "b: hu", 5, collect, &out);
-	secret_mask_release(m, collect, &out); /* a few bytes may be the end of a prompt, so they are not masked */
+	/* a few bytes may be the end of a prompt, so they are not masked */
+	secret_mask_release(m, collect, &out);
 	assert_string_equal(out.data, "a: ***.b: hu");
 	secret_mask_write(m, "nter", 4, collect, &out);
 	secret_mask_write(m, "2.", 2, collect, &out);

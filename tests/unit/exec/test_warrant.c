@@ -13,11 +13,13 @@
 
 static void a_printed_warrant_is_parsed_unchanged(void **state)
 {
-	static const char *const wrong[] = {"", "0", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
+	static const char *const wrong[] = {"", "0",
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdefa",
 		"0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
 		"0123456789abcdeg0123456789abcdef0123456789abcdef0123456789abcdef"};
-	unsigned char w[WARRANT_LEN], got[WARRANT_LEN], job[WARRANT_JOB_LEN], got_job[WARRANT_JOB_LEN];
+	unsigned char w[WARRANT_LEN], got[WARRANT_LEN], job[WARRANT_JOB_LEN],
+		got_job[WARRANT_JOB_LEN];
 	char hex[WARRANT_HEX];
 
 	(void)state;
@@ -29,7 +31,8 @@ static void a_printed_warrant_is_parsed_unchanged(void **state)
 	assert_memory_equal(w, got, WARRANT_LEN);
 	assert_true(warrant_job(hex, got_job));
 	assert_memory_equal(job, got_job, WARRANT_JOB_LEN);
-	assert_true(warrant_parse(warrant_print(NULL, w, hex), got)); /* of a template, or of the first version */
+	/* of a template, or of the first version */
+	assert_true(warrant_parse(warrant_print(NULL, w, hex), got));
 	assert_memory_equal(w, got, WARRANT_LEN);
 	assert_false(warrant_job(hex, got_job));
 	assert_false(warrant_job(NULL, got_job));
@@ -51,7 +54,8 @@ static void a_warrant_is_valid_for_one_exec_spec_only(void **state)
 	const struct warrant_key key = {{1, 2, 3}}, other = {{1, 2, 4}};
 	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 3};
 	const struct warrant_subject roots = {.kind = WARRANT_OF_TEXT, .data = "abc", .len = 3};
-	const struct warrant_subject anns = {.kind = WARRANT_OF_TEXT, .uid = 1000, .data = "abc", .len = 3};
+	const struct warrant_subject anns = {
+		.kind = WARRANT_OF_TEXT, .uid = 1000, .data = "abc", .len = 3};
 	const struct warrant_subject shorter = {.kind = WARRANT_OF_ORDER, .data = "abc", .len = 2};
 	unsigned char w[WARRANT_LEN];
 

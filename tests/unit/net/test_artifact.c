@@ -72,7 +72,8 @@ static int teardown(void **state)
 
 /* ---- downloads ---- */
 
-static char *write_file(const struct rig *p, const char *name, const char *text, char sum[SHA256_HEX])
+static char *write_file(
+	const struct rig *p, const char *name, const char *text, char sum[SHA256_HEX])
 {
 	AUTO_FD fd = openat(p->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	unsigned char hash[SHA256_LEN];
@@ -104,13 +105,16 @@ static void send_file(int to, const char *path)
 		msg.msg_control = &control;
 		msg.msg_controllen = sizeof(control);
 		c = CMSG_FIRSTHDR(&msg);
-		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int))};
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
 	assert_int_equal(sendmsg(to, &msg, 0), (int)sizeof(error));
 }
 
-static bool downloads(const struct rig *p, const char *url, const char *sum, int64_t limit, struct err *e)
+static bool downloads(
+	const struct rig *p, const char *url, const char *sum, int64_t limit, struct err *e)
 {
 	AUTO_FD fd = openat(p->dir, "fetched", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct quota quota = {.fd = -1};
@@ -120,8 +124,13 @@ static bool downloads(const struct rig *p, const char *url, const char *sum, int
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	send_file(pair[1], url + strlen("file://"));
 	*e = (struct err){};
-	ok = artifact_download(&(struct artifact_source){.url = url, .sha256 = sum, .limit = limit, .timeout = USEC_SEC,
-		.file_socket = pair[0], .quota = &quota}, fd, e);
+	ok = artifact_download(&(struct artifact_source){.url = url,
+				       .sha256 = sum,
+				       .limit = limit,
+				       .timeout = USEC_SEC,
+				       .file_socket = pair[0],
+				       .quota = &quota},
+		fd, e);
 	close(pair[0]);
 	close(pair[1]);
 	return ok;
@@ -185,8 +194,10 @@ static void cache_open(struct rig *p, bool private_copies, int64_t budget)
 
 	if (!p->ev)
 		assert_true(sd_event_new(&p->ev) >= 0);
-	if (!artifact_cache_new(p->ev, &(struct artifact_cache_options){.dir = dir, .private_copies = private_copies, .requests = &p->requests},
-			&p->cache, &e))
+	if (!artifact_cache_new(p->ev,
+		    &(struct artifact_cache_options){
+			    .dir = dir, .private_copies = private_copies, .requests = &p->requests},
+		    &p->cache, &e))
 		fail_msg("%s", e.msg);
 	artifact_cache_set_budget(p->cache, budget);
 	artifact_cache_synced(p->cache);
@@ -199,8 +210,13 @@ static struct request *request_start(struct rig *p, int64_t run, const char *url
 	AUTO_FD payload = net_payload_memfd(texts, 2, NULL, 0, NULL);
 	struct err e = {};
 
-	*r = (struct request){.server = (struct net_server *)(void *)p, .id = {NET_KIND_ARTIFACT, run, 1}, .uid = p->uid ? p->uid : 1,
-		.limit = p->limit ? p->limit : 1 << 20, .timeout = 60 * USEC_SEC, .result_fd = -1, .file_socket = -1};
+	*r = (struct request){.server = (struct net_server *)(void *)p,
+		.id = {NET_KIND_ARTIFACT, run, 1},
+		.uid = p->uid ? p->uid : 1,
+		.limit = p->limit ? p->limit : 1 << 20,
+		.timeout = 60 * USEC_SEC,
+		.result_fd = -1,
+		.file_socket = -1};
 	assert_true(net_payload_read(&r->payload, payload, NULL));
 	while (*last)
 		last = &(*last)->next;
@@ -245,7 +261,8 @@ static size_t entries_count(struct rig *p, bool dotted)
 	size_t n = 0;
 
 	while ((entry = readdir(d)))
-		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && (entry->d_name[0] == '.') == dotted;
+		n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+			(entry->d_name[0] == '.') == dotted;
 	closedir(d);
 	return n;
 }

@@ -21,7 +21,8 @@ static void sample(struct net_frame *f, unsigned type)
 
 static bool valid(const struct net_frame *f, size_t len, size_t fds)
 {
-	return net_frame_check(f, len, fds, f->type < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET, f->version, NULL);
+	return net_frame_check(f, len, fds, f->type < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET,
+		f->version, NULL);
 }
 
 static size_t fds_of(unsigned type)
@@ -40,8 +41,10 @@ static void frames_of_another_length_side_or_number_of_descriptors_are_refused(v
 			assert_true(valid(&f, len, fds_of(t)) == (len == f.size));
 		}
 		assert_false(valid(&f, f.size, 1 - fds_of(t)));
-		assert_false(net_frame_check(&f, f.size, fds_of(t), t < NET_WELCOME ? NET_FROM_NET : NET_FROM_DAEMON, f.version, NULL));
-		assert_false(net_frame_check(&f, f.size, fds_of(t), t < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET, f.version + 1, NULL));
+		assert_false(net_frame_check(&f, f.size, fds_of(t),
+			t < NET_WELCOME ? NET_FROM_NET : NET_FROM_DAEMON, f.version, NULL));
+		assert_false(net_frame_check(&f, f.size, fds_of(t),
+			t < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET, f.version + 1, NULL));
 	}
 	sample(&f, NET_RESULT);
 	f.result.id.kind = NET_KIND_ARTIFACT;
@@ -95,12 +98,15 @@ static void an_encoded_payload_is_decoded_and_a_truncated_one_refused(void **sta
 
 static void the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not(void **state)
 {
-	static const char sum[] = "0123456701234567012345670123456701234567012345670123456701234567";
+	static const char sum[] =
+		"0123456701234567012345670123456701234567012345670123456701234567";
 	char a[NET_KEY_MAX], b[NET_KEY_MAX];
 
 	(void)state;
-	assert_string_not_equal(net_frame_artifact_key("file:/a", sum, 1, a), net_frame_artifact_key("file:/a", sum, 2, b));
-	assert_string_equal(net_frame_artifact_key("https://a", sum, 1, a), net_frame_artifact_key("https://a", sum, 2, b));
+	assert_string_not_equal(net_frame_artifact_key("file:/a", sum, 1, a),
+		net_frame_artifact_key("file:/a", sum, 2, b));
+	assert_string_equal(net_frame_artifact_key("https://a", sum, 1, a),
+		net_frame_artifact_key("https://a", sum, 2, b));
 }
 
 int main(void)

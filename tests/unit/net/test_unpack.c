@@ -92,7 +92,9 @@ static bool unpack(const struct dir *p, int fd, int64_t limit, struct err *e)
 	unpack_remove(p->dir, "tree");
 	assert_int_equal(mkdirat(p->dir, "tree", 0700), 0);
 	tree = openat(p->dir, "tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return unpack_tree(&(struct unpack_source){.file = fd, .tree = tree, .name = "tool", .limit = limit, .quota = &quota},
+	return unpack_tree(
+		&(struct unpack_source){
+			.file = fd, .tree = tree, .name = "tool", .limit = limit, .quota = &quota},
 		&bytes, e);
 }
 
@@ -144,7 +146,8 @@ static void entries_that_lead_out_of_the_tree_are_refused(void **state)
 		{{"out", AE_IFLNK, 0777, ".."}},
 		{{"a/out", AE_IFLNK, 0777, "../../etc"}},
 		{{"a/out", AE_IFLNK, 0777, "b/../../c"}}, /* 'b' may be a link */
-		{{"in", AE_IFLNK, 0777, "."}, {"in/evil", AE_IFREG, 0644, "x"}}, /* links are not followed */
+		/* links are not followed */
+		{{"in", AE_IFLNK, 0777, "."}, {"in/evil", AE_IFREG, 0644, "x"}},
 		{{"same", 0, 0644, "../../../etc/passwd"}},
 		{{"same", 0, 0644, "/etc/passwd"}},
 		{{"device", AE_IFCHR, 0666, NULL}},
@@ -156,7 +159,8 @@ static void entries_that_lead_out_of_the_tree_are_refused(void **state)
 		struct err e = {};
 
 		if (unpacks(p, bad[i], bad[i][1].path ? 2 : 1, &e))
-			fail_msg("'%s' to '%s' was unpacked", bad[i][0].path, bad[i][0].content ? bad[i][0].content : "");
+			fail_msg("'%s' to '%s' was unpacked", bad[i][0].path,
+				bad[i][0].content ? bad[i][0].content : "");
 		assert_true(strlen(e.msg) > 0);
 	}
 	assert_int_equal(mode_of(p, "evil"), 0);
@@ -187,13 +191,15 @@ static void an_archive_over_a_limit_is_refused(void **state)
 		free((char *)many[i].path);
 	for (int i = 0; i <= UNPACK_DEPTH_MAX; i++)
 		buf_str(&deep, "d/");
-	assert_false(unpacks(p, (struct item[]){{deep.data, deepest[0].type, 0755, NULL}}, 1, &(struct err){}));
+	assert_false(unpacks(
+		p, (struct item[]){{deep.data, deepest[0].type, 0755, NULL}}, 1, &(struct err){}));
 }
 
 static void a_file_that_is_not_a_tar_archive_is_copied(void **state)
 {
 	const struct dir *p = *state;
-	static const char *const texts[] = {"#!/bin/sh\necho hello\n", "", "\x1f\x8b not gzip at all"};
+	static const char *const texts[] = {
+		"#!/bin/sh\necho hello\n", "", "\x1f\x8b not gzip at all"};
 
 	for (size_t i = 0; i < ELEMENTS(texts); i++) {
 		AUTO_FD fd = openat(p->dir, "plain", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -316,8 +322,9 @@ static bool confined(int tree)
 	if (!confine_child(tree, &e))
 		return false;
 	fd = openat(tree, "inside", O_WRONLY | O_CREAT, 0600);
-	return fd >= 0 && socket(AF_INET, SOCK_STREAM, 0) < 0 && socket(AF_UNIX, SOCK_STREAM, 0) < 0 && fork() < 0 &&
-	       execl("/bin/true", "true", NULL) < 0;
+	return fd >= 0 && socket(AF_INET, SOCK_STREAM, 0) < 0 &&
+		socket(AF_UNIX, SOCK_STREAM, 0) < 0 && fork() < 0 &&
+		execl("/bin/true", "true", NULL) < 0;
 }
 
 static void a_confined_child_has_no_network_and_starts_no_process(void **state)
