@@ -6,6 +6,7 @@
 #include "core/job/notice.h"
 #include "core/job/run.h"
 #include "store/set.h"
+#include "store/store.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <string.h>

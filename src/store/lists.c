@@ -2,6 +2,7 @@
 /* Frees lists of jobs, runs and attempts. */
 #include "core/job/job.h"
 #include "core/job/run.h"
+#include "store/lists.h"
 #include "store/store.h"
 
 void job_list_done(struct job_list *l)

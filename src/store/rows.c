@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/time/slots.h"
+#include "store/lists.h"
 #include "store/store_private.h"
 
 struct run *row_run(struct query *q)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts result rows to jobs and runs. */
 #pragma once
+#include "store/lists.h"
 #include "store/store.h"
 
 struct err;

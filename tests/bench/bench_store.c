@@ -3,12 +3,14 @@
 #include "base/text.h"
 #include "bench/measure.h"
 #include "core/job/run.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
+#include "store/read/list_runs.h"
 #include "store/store.h"
 #include <err.h>
 #include <stdio.h>

@@ -27,7 +27,7 @@ src/net/unpack base net | archive.h archive_entry.h seccomp.h
 src/daemon/loop base core/time core/job core/decide store store/backend store/ops store/read net exec/proto | systemd/ ini.h
 src/daemon/artifact base core/job exec/proto daemon/loop | systemd/sd-event.h
 src/daemon/schedule base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run store/ops/job store/ops/node store/ops/run store/ops/job store/ops/node store/ops/run wire exec/proto daemon/loop daemon/artifact | systemd/sd-event.h
-src/daemon/notify base core/job store store/ops wire exec/proto daemon/loop | systemd/sd-event.h jansson.h
+src/daemon/notify base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h jansson.h
 src/daemon/retention base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h zlib.h
 src/daemon/cluster base core/job store store/ops store/ops/node store/ops/node store/ops/node store/read exec/proto daemon/loop | systemd/sd-event.h
 src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/routes daemon/api/submit | systemd/ microhttpd.h jansson.h

@@ -6,6 +6,8 @@
 #include "core/job/pause.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "sim/life.h"
+#include "store/limit.h"
+#include "store/lists.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/job/resume.h"
@@ -14,6 +16,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/triggers.h"
+#include "store/read/list_runs.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
+#include "store/read/single.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

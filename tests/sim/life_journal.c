@@ -3,6 +3,9 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "sim/life.h"
+#include "store/lists.h"
+#include "store/read/list_runs.h"
+#include "store/read/single.h"
 #include "store/store.h"
 #include <inttypes.h>
 #include <stdarg.h>

@@ -10,6 +10,7 @@
 #include "sim/life.h"
 #include "store/ops/batch.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include <inttypes.h>
 #include <spawn.h>
 #include <stdlib.h>

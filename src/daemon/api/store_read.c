@@ -9,6 +9,7 @@
 #include "core/job/run.h"
 #include "daemon/api/request.h"
 #include "daemon/api/server.h"
+#include "store/read/single.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "store/store.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

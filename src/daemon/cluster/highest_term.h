@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remembers the highest term that was seen of a store, so that a server that lost commits is detected. */
 #pragma once
+#include "store/store.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,6 +2,7 @@
 /* Looks up users directly, or on threads that report to the loop. */
 #include "daemon/loop/user_lookup.h"
 #include "base/text.h"
+#include "store/ops/owners.h"
 #include "store/store.h"
 #include <errno.h>
 #include <pthread.h>

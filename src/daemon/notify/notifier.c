@@ -17,6 +17,7 @@
 #include "daemon/notify/notice_message.h"
 #include "daemon/notify/webhook_sign.h"
 #include "exec/proto/output_file.h"
+#include "store/notice_row.h"
 #include "store/ops/notices.h"
 #include "store/ops/notices_due.h"
 #include "store/ops/op.h"

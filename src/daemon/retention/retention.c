@@ -13,6 +13,7 @@
 #include "store/ops/retention.h"
 #include "store/read/check.h"
 #include "store/read/prune_candidates.h"
+#include "store/read/single.h"
 #include "store/store.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include "core/job/run.h"
 #include "store/counters.h"
 #include "store/events.h"
+#include "store/limit.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op_private.h"
 #include "store/read/list_limits.h"

@@ -2,6 +2,7 @@
 /* Queues, and the limits of owners. */
 #pragma once
 #include "core/job/policy.h"
+#include "store/limit.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 

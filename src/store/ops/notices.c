@@ -8,6 +8,7 @@
 #include "core/job/notice.h"
 #include "store/counters.h"
 #include "store/events.h"
+#include "store/notice_row.h"
 #include "store/ops/op_private.h"
 #include "store/outcomes.h"
 #include "store/read/list_notices.h"

@@ -2,6 +2,7 @@
 /* Adds notices and records their delivery. */
 #pragma once
 #include "core/job/notice.h"
+#include "store/notice_row.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/decide/fair_share.h"
 #include "core/job/owner.h"
+#include "store/notice_row.h"
 #include "store/ops/notices.h"
 #include "store/ops/op_private.h"
 #include "store/read/list_notices.h"

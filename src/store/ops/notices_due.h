@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects the due notices that this node sends next. */
 #pragma once
+#include "store/notice_row.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 

@@ -5,6 +5,7 @@
  */
 #include "base/text.h"
 #include "core/job/event.h"
+#include "store/read/list_events.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 

@@ -3,6 +3,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "store/lists.h"
+#include "store/read/list_jobs.h"
 #include "store/read/page.h"
 #include "store/rows.h"
 #include "store/set.h"

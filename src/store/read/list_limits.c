@@ -7,6 +7,7 @@
 #include "core/job/job.h"
 #include "core/job/run.h"
 #include "store/counters.h"
+#include "store/limit.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <stdio.h>

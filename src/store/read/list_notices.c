@@ -3,6 +3,7 @@
 #include "store/read/list_notices.h"
 #include "base/text.h"
 #include "core/job/notice.h"
+#include "store/notice_row.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include "store/tx.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the output relays of a node. */
 #include "base/text.h"
+#include "store/read/list_relays.h"
+#include "store/relay_part.h"
 #include "store/store.h"
 #include "store/store_private.h"
 #include "store/tx.h"

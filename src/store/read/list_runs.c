@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/run.h"
+#include "store/lists.h"
+#include "store/read/list_runs.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"

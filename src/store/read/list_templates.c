@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "store/read/page.h"
 #include "store/store_private.h"
+#include "store/template.h"
 #include "store/tx.h"
 #include <string.h>
 

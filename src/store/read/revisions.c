@@ -2,6 +2,7 @@
 /* Reads earlier definitions of a job. */
 #include "base/text.h"
 #include "store/read/page.h"
+#include "store/read/revisions.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "store/lists.h"
+#include "store/read/single.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"

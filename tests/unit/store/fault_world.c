@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds and dumps a small store with rows of every kind, and an operation of each kind. */
 #include "base/text.h"
+#include "store/limit.h"
 #include "store/ops/event_op.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"

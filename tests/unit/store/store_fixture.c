@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers for all store tests. */
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/jobs.h"
@@ -10,6 +11,10 @@
 #include "store/ops/run/plans.h"
 #include "store/ops/run/runs.h"
 #include "store/read/check.h"
+#include "store/read/list_jobs.h"
+#include "store/read/list_runs.h"
+#include "store/read/single.h"
+#include "store/store.h"
 #include "unit/store/store_fixture.h"
 #include <stdio.h>
 #include <string.h>

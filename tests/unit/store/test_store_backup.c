@@ -5,6 +5,8 @@
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include "store/read/check.h"
+#include "store/read/single.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <fcntl.h>
 #include <string.h>

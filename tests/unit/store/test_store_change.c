@@ -2,6 +2,8 @@
 /* Tests of changed definitions: no slot is lost or run twice, waiting runs follow, revisions are kept. */
 #include "base/buf.h"
 #include "base/text.h"
+#include "store/limit.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
@@ -9,6 +11,14 @@
 #include "store/ops/limits.h"
 #include "store/ops/op.h"
 #include "store/ops/run/plans.h"
+#include "store/read/list_jobs.h"
+#include "store/read/list_runs.h"
+#include "store/read/list_templates.h"
+#include "store/read/revisions.h"
+#include "store/read/single.h"
+#include "store/revision.h"
+#include "store/store.h"
+#include "store/template.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of retries, dead letters and jobs paused by an exit code. */
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/job/resume.h"
 #include "store/ops/op.h"
 #include "store/ops/run/dead_letters.h"
 #include "store/ops/run/runs.h"
+#include "store/read/list_runs.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "store/backend/sqlite.h"
 #include "store/ops/batch.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "unit/store/claim_fixture.h"
 #include <errno.h>
 #include <fcntl.h>

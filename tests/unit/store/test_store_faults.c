@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/op.h"
+#include "store/store.h"
 #include "unit/store/db_faulty.h"
 #include "unit/store/fault_world.h"
 #include "unit/store/store_suite.h"

@@ -2,10 +2,15 @@
 /* Tests of the SQLite file: which files are refused unchanged, locks, growth. */
 #include "base/text.h"
 #include "store/backend/file_system.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
+#include "store/read/list_jobs.h"
+#include "store/read/list_runs.h"
+#include "store/read/single.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <dirent.h>
 #include <fcntl.h>

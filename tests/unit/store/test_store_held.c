@@ -7,6 +7,7 @@
 #include "store/ops/op.h"
 #include "store/ops/op_private.h"
 #include "store/ops/run/claims.h"
+#include "store/store.h"
 #include "store/tx.h"
 #include "unit/store/nodes_fixture.h"
 #include <pthread.h>

@@ -7,6 +7,8 @@
 #include "store/ops/op.h"
 #include "store/ops/op_private.h"
 #include "store/ops/run/claims.h"
+#include "store/read/single.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

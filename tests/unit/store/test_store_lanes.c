@@ -6,6 +6,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
+#include "store/store.h"
 #include "unit/store/claim_fixture.h"
 #include <string.h>
 

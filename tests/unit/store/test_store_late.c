@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of catch-up: planned runs after downtime, bounded rounds, a clock that was set back. */
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include "store/ops/run/late_runs.h"
 #include "store/ops/run/plans.h"
+#include "store/read/list_runs.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* Tests of node leases: what a node without a lease is refused, when it is reaped, how it returns. */
 #include "base/buf.h"
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/node/nodes.h"
@@ -9,6 +10,8 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/runs.h"
+#include "store/read/list_nodes.h"
+#include "store/read/single.h"
 #include "unit/store/nodes_fixture.h"
 
 static void without_a_lease_nothing_is_claimed_or_planned(void **state)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of queues and the limits of owners. */
 #include "base/text.h"
+#include "store/limit.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/limits.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
+#include "store/read/list_limits.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of pages of jobs and runs: every filter, without gap or repetition. */
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/ops/owners.h"
 #include "store/ops/run/claims.h"
+#include "store/read/list_jobs.h"
+#include "store/read/list_runs.h"
+#include "store/read/single.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of notices: written with the end of a run, taken by one engine, kept until they are done. */
 #include "base/text.h"
+#include "store/notice_row.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/notices.h"
@@ -8,6 +9,8 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
+#include "store/read/list_notices.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/ops/owners.h"
+#include "store/read/single.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of planning: each due slot becomes one run, and the job gets its next slot. */
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/jobs.h"
@@ -9,6 +10,7 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
+#include "store/read/list_runs.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

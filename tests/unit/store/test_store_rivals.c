@@ -15,6 +15,7 @@
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/triggers.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <pthread.h>
 #include <stdio.h>

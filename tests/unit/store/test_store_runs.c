@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of runs: claims, starts, ends, fences, take-over. */
 #include "base/text.h"
+#include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/node/nodes.h"
@@ -8,6 +9,7 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/runs.h"
+#include "store/read/single.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "store/ops/job/templates.h"
 #include "store/ops/op.h"
 #include "store/ops/run/runs.h"
+#include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

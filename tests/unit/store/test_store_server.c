@@ -6,6 +6,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
+#include "store/store.h"
 #include "store/tx.h"
 #include "unit/store/store_suite.h"
 #include <pthread.h>

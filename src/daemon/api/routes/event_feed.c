@@ -11,6 +11,8 @@
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
 #include "daemon/loop/run_watch.h"
+#include "store/read/list_events.h"
+#include "store/read/single.h"
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-event.h>

@@ -10,6 +10,7 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
+#include "store/read/list_events.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

@@ -13,6 +13,8 @@
 #include "daemon/loop/spawner_link.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/op.h"
+#include "store/read/revisions.h"
+#include "store/read/single.h"
 #include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"

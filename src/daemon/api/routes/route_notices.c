@@ -10,8 +10,10 @@
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
+#include "store/notice_row.h"
 #include "store/ops/notices.h"
 #include "store/ops/op.h"
+#include "store/read/list_notices.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include <string.h>

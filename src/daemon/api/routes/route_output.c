@@ -12,6 +12,8 @@
 #include "daemon/loop/output_watch.h"
 #include "daemon/loop/run_watch.h"
 #include "exec/proto/output_file.h"
+#include "store/lists.h"
+#include "store/read/single.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,6 +14,7 @@
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/planner.h"
 #include "daemon/schedule/schedule_cache.h"
+#include "store/lists.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/job/resume.h"
 #include "store/ops/op.h"

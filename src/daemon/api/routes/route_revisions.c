@@ -7,6 +7,7 @@
 #include "core/job/owner.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/store_read.h"
+#include "store/read/revisions.h"
 #include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"

@@ -19,6 +19,7 @@
 #include "daemon/schedule/concurrency.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
+#include "store/read/list_templates.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

@@ -10,6 +10,10 @@
 #include "daemon/api/routes/why_facts.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
+#include "store/lists.h"
+#include "store/read/list_events.h"
+#include "store/read/list_runs.h"
+#include "store/read/single.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
 #include <inttypes.h>

@@ -7,6 +7,8 @@
 #include "daemon/api/request.h"
 #include "daemon/api/server.h"
 #include "daemon/loop/run_watch.h"
+#include "store/lists.h"
+#include "store/read/single.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "core/job/run.h"
 #include "daemon/api/routes/why_facts.h"
 #include "daemon/api/store_read.h"
+#include "store/lists.h"
 #include "store/store.h"
 
 struct request;

@@ -15,6 +15,10 @@
 #include "daemon/schedule/clock_guard.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/planner.h"
+#include "store/lists.h"
+#include "store/read/list_events.h"
+#include "store/read/list_runs.h"
+#include "store/read/single.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdio.h>

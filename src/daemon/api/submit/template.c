@@ -8,6 +8,7 @@
 #include "core/job/job_fields.h"
 #include "core/job/params.h"
 #include "store/store.h"
+#include "store/template.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
 #include "wire/spec_json.h"

@@ -9,6 +9,7 @@
 #include "core/job/run.h"
 #include "core/time/slots.h"
 #include "store/events.h"
+#include "store/lists.h"
 #include "store/ops/job/job_rows.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/op_private.h"

@@ -2,6 +2,7 @@
 /* Cancels and removes jobs. */
 #pragma once
 #include "core/job/job.h"
+#include "store/lists.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 

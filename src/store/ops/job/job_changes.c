@@ -20,8 +20,10 @@
 #include "store/ops/owner_quota.h"
 #include "store/ops/owners.h"
 #include "store/ops/run/runs.h"
+#include "store/revision.h"
 #include "store/rows.h"
 #include "store/set.h"
+#include "store/store.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "core/job/pause.h"
 #include "core/job/run.h"
 #include "store/events.h"
+#include "store/lists.h"
 #include "store/ops/job/job_rows.h"
 #include "store/ops/op_private.h"
 #include "store/pause_rows.h"

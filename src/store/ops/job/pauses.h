@@ -2,6 +2,7 @@
 /* Pauses single jobs, and all jobs of a scope. */
 #pragma once
 #include "core/job/pause.h"
+#include "store/lists.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 

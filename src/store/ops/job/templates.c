@@ -10,6 +10,7 @@
 #include "store/read/list_templates.h"
 #include "store/read/page.h"
 #include "store/store_private.h"
+#include "store/template.h"
 #include "store/tx.h"
 #include <string.h>
 

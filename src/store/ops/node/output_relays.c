@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "store/ops/op_private.h"
+#include "store/relay_part.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 

@@ -2,6 +2,7 @@
 /* Passes run output from the node that has it (the holder) to the node that reads it. */
 #pragma once
 #include "store/ops/op.h"
+#include "store/relay_part.h"
 #include "store/store.h"
 
 /* OP_RELAY_ADD (ask, put) and OP_RELAY (keep, take, drop) */

@@ -9,6 +9,7 @@
 #include "core/job/run.h"
 #include "store/counters.h"
 #include "store/events.h"
+#include "store/lists.h"
 #include "store/ops/op_private.h"
 #include "store/rows.h"
 #include "store/set.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retries or purges dead letters. */
 #pragma once
+#include "store/lists.h"
 #include "store/ops/op.h"
 #include "store/store.h"
 
