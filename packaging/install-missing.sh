@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages of the named sections of debian-packages that are not there yet.
+# Installs the missing Debian packages of the named sections of debian-packages.
 # usage: packaging/install-missing.sh SECTION...
 set -eu
 
@@ -36,7 +36,7 @@ for name in "$@"; do
 done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-	echo "not a Debian system: make sure you have the equivalents of:" $wanted >&2
+	echo "not a Debian system; install the equivalents of:" $wanted >&2
 	exit 0
 fi
 
@@ -63,7 +63,7 @@ fi
 echo "installing$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# The package lists are only fetched when what is known of them does not suffice.
+# The package lists are updated only if the installation fails without it.
 if ! get install $missing; then
 	if ! { get update && get install $missing; }; then
 		tail -n 20 "$log" >&2

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes a Debian package of a build directory, and prints its name; 'make deb' calls it.
+# Makes a Debian package from a build directory and prints its path. 'make deb' calls this script.
 # usage: packaging/make-deb.sh BUILD_DIRECTORY [VERSION]
 #
-# A build for other places than a distribution's, or with sanitizers, is made anew in BUILD_DIRECTORY/deb.
+# If the build has other paths than a distribution uses, or sanitizers, a new build is made in BUILD_DIRECTORY/deb.
 set -eu
 
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -12,14 +12,17 @@ out=$build
 unset MAKEFLAGS MAKELEVEL
 umask 022
 
-# what DIRECTORY NAME: a variable of its Makefile
-what() {
+# makefile_variable DIRECTORY NAME: prints a variable of the Makefile in DIRECTORY
+makefile_variable() {
 	make -s -C "$1" print-list LIST="$2"
 }
 
-usual() {
-	[ "$(what "$1" prefix) $(what "$1" sysconfdir) $(what "$1" localstatedir) $(what "$1" runstatedir)" = \
-		"/usr /etc /var /run" ] && ! what "$1" HARDEN_LDFLAGS | grep -q sanitize
+distribution_paths() {
+	paths=
+	for name in prefix sysconfdir localstatedir runstatedir; do
+		paths="$paths $(makefile_variable "$1" "$name")"
+	done
+	[ "$paths" = " /usr /etc /var /run" ] && ! makefile_variable "$1" HARDEN_LDFLAGS | grep -q sanitize
 }
 
 log=$(mktemp)
@@ -30,14 +33,14 @@ quietly() {
 	"$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; echo "make-deb: '$1' failed" >&2; exit 1; }
 }
 
-if ! usual "$build"; then
+if ! distribution_paths "$build"; then
 	out=$build/deb
 	mkdir -p "$out"
-	[ -f "$out/Makefile" ] || (cd "$out" && quietly "$source/configure" -q CC="$(what "$build" CC)" \
+	[ -f "$out/Makefile" ] || (cd "$out" && quietly "$source/configure" -q CC="$(makefile_variable "$build" CC)" \
 		--prefix=/usr --sysconfdir=/etc --localstatedir=/var --runstatedir=/run)
 fi
 quietly make -C "$out" -j"$(nproc)"
-version=${2:-$(what "$out" PACKAGE_VERSION)-1}
+version=${2:-$(makefile_variable "$out" PACKAGE_VERSION)-1}
 quietly make -C "$out" install DESTDIR="$stage"
 
 doc=$stage/usr/share/doc/jobsched
@@ -61,7 +64,7 @@ for program in $programs; do
 	strip --strip-unneeded --remove-section=.comment "$program"
 done
 
-# The libraries that the programs need, from the programs themselves; the tool wants to see a source package.
+# Determine the library dependencies. dpkg-shlibdeps expects a source package.
 mkdir "$stage/debian"
 printf 'Source: jobsched\n\nPackage: jobsched\nArchitecture: any\n' >"$stage/debian/control"
 libraries=$(cd "$stage" && dpkg-shlibdeps --ignore-missing-info -O $programs 2>"$log" | sed -n 's/^shlibs:Depends=//p') ||

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs both commands of the README on a fresh minimal Debian 12: makes a root file system with mmdebstrap, clones this
+# Runs both commands of the README in a minimal Debian 12. Makes a root file system with mmdebstrap, clones this
 # repository into its /root, and runs ./quickstart and ./runtests there as root. Needs root.
 #
 # usage: tests/fresh-root.sh [--rounds N] [--hog] [--suite] [RUNTESTS-OPTION...]
-#   --rounds N     do it N times, each time in a new root file system
-#   --hog          keep one processor busy meanwhile
-#   --suite        only ./runtests
+#   --rounds N     repeat N times, each time in a new root file system
+#   --hog          keep one processor busy during the tests
+#   --suite        run only ./runtests
 #
-# Everything happens in its own mount and PID namespaces. The root file system is in memory where there is enough of it,
-# and is gone afterwards. The network is the machine's, because packages come from there.
+# The script uses its own mount and PID namespaces. The root file system is in memory if 16 GiB are free, and is removed at
+# the end. The network of the host is used to install packages.
 # Exit status: 0 all passed, 1 a command failed, 77 the root file system could not be made (standard error has the reason).
 set -u
 suite=bookworm
@@ -39,17 +39,17 @@ if [ -z "${FRESH_ROOT_INSIDE:-}" ]; then
 	[ "$(id -u)" -eq 0 ] || impossible "needs root to make a root file system"
 	command -v apt-get >/dev/null || impossible "needs a Debian system"
 	"$(dirname "$0")/../packaging/install-missing.sh" fresh-root || impossible "mmdebstrap could not be installed"
-	unshare --mount --pid --fork --kill-child --mount-proc true || impossible "cannot have mount and PID namespaces"
+	unshare --mount --pid --fork --kill-child --mount-proc true || impossible "cannot create mount and PID namespaces"
 	FRESH_ROOT_INSIDE=1 exec unshare --mount --pid --fork --kill-child --mount-proc --propagation private \
 		sh "$0" --rounds "$rounds" ${hog:+--hog} ${only:+--suite} "$@"
 fi
 
 top=$(cd "$(dirname "$0")/.." && pwd)
-place=$(mktemp -d "${TMPDIR:-/tmp}/fresh-root.XXXXXX") || impossible "no directory to work in"
+place=$(mktemp -d "${TMPDIR:-/tmp}/fresh-root.XXXXXX") || impossible "could not create a working directory"
 trap 'umount -l "$place" 2>/dev/null; rm -rf "$place"' EXIT
 
-# room: a new file system for the root, in memory if 16 GiB are free
-room() {
+# mount_root: mounts a file system for the root, in memory if 16 GiB are free
+mount_root() {
 	if [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt 16777216 ]; then
 		mount -t tmpfs -o mode=0755,size=12g fresh-root "$place"
 	else
@@ -57,11 +57,11 @@ room() {
 	fi
 }
 
-# The tree as it was committed; without git, as it is.
+# Copies the last commit, or the working tree if there is no git repository.
 copy_tree() {
 	if git -C "$top" rev-parse --git-dir >/dev/null 2>&1; then
 		[ -z "$(git -C "$top" status --porcelain --untracked-files=no)" ] ||
-			echo "fresh-root: changes that are not committed are not tested" >&2
+			echo "fresh-root: uncommitted changes are not tested" >&2
 		git -c safe.directory='*' clone -q --no-hardlinks "$top" "$1"
 	else
 		mkdir -p "$1" && tar -C "$top" --exclude='./build*' -cf - . | tar -C "$1" -xf -
@@ -71,14 +71,14 @@ copy_tree() {
 make_root() {
 	root=$place/root
 	timeout 600 mmdebstrap --quiet --mode=root --variant=minbase "$suite" "$root" || return 1
-	# Name service and proxies are the machine's.
+	# name service and proxies are those of the host
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	apt-config dump 2>/dev/null | grep -E '^Acquire::(https?::Proxy|Check-Valid-Until)' >"$root/etc/apt/apt.conf.d/90machine"
 	chmod 700 "$root$home"
 	copy_tree "$root$home/jobsched"
 }
 
-# enter COMMAND...: runs a command in the root file system, from which nothing of the machine's can be reached
+# enter COMMAND...: runs a command in the root file system, without access to files of the host
 enter() {
 	unshare --mount --pid --fork --kill-child --propagation private sh -c '
 		set -e
@@ -108,7 +108,7 @@ hog_pid=
 failed=0
 for round in $(seq "$rounds"); do
 	echo "fresh-root: round $round of $rounds: making the root file system"
-	room || impossible "cannot mount a file system for the root"
+	mount_root || impossible "cannot mount a file system for the root"
 	make_root || impossible "mmdebstrap could not make a root file system"
 	if [ -z "$only" ]; then
 		echo "fresh-root: round $round of $rounds: ./quickstart, then make deb"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the shell tests share: where the sources are, and findings as TAP.
+# The library of the shell tests: lists of source files and TAP output.
 
 : "${top_srcdir:=.}" "${top_builddir:=.}"
 cases=0
 
-# lint NAME COMMAND...: the case is fine when the command prints nothing; what it prints says what is not
+# lint NAME COMMAND...: a test case that passes if the command prints nothing. The output describes the failures.
 lint() {
 	name=$1
 	shift
@@ -27,7 +27,7 @@ finish() {
 	echo "1..$cases"
 }
 
-# sources GLOB...: our files with such names, relative to the top
+# sources GLOB...: prints the source files with these names, relative to the top directory
 sources() {
 	(
 		cd "$top_srcdir" || exit 1
@@ -42,7 +42,7 @@ sources() {
 	)
 }
 
-# c_sources [DIR...]: the C files of these directories
+# c_sources [DIR...]: prints the C files of these directories
 c_sources() {
 	(cd "$top_srcdir" && for dir in "${@:-src}"; do [ ! -d "$dir" ] || find "$dir" -name '*.[ch]'; done | sort)
 }

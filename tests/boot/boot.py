@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Boots a real systemd in a container, installs our Debian package there and has guest.py look at it; relays its TAP.
+# Boots systemd in a container, installs the Debian package there, runs guest.py and prints its TAP output.
 #
-# usage: tests/boot/boot.py      with top_builddir set; KEEP=1 keeps the console's output, LIMIT=n is for slow machines
+# usage: tests/boot/boot.py      with top_builddir set; KEEP=1 keeps the console output, LIMIT=n is the timeout in seconds
 #
-# What a boot writes goes into a tmpfs over the root file system.
+# The container writes to a tmpfs overlay, so the root file system is not changed.
 import os
 import re
 import shutil
@@ -31,12 +31,12 @@ KillMode=process
 
 
 def boot_container(root, work, limit):
-    """In a mount namespace that ends with it: the root below, a tmpfs above."""
+    """Runs the container in its own mount namespace, with a tmpfs overlay on the root file system."""
     script = """set -e
 mount -t tmpfs -o mode=755,size=1g tmpfs "$2/over"
 mkdir "$2/over/upper" "$2/over/work" "$2/over/root"
 mount -t overlay -o "lowerdir=$1,upperdir=$2/over/upper,workdir=$2/over/work" overlay "$2/over/root"
-rc=133 # the machine wants to be booted again
+rc=133 # systemd-nspawn: the container requests a reboot
 while [ $rc = 133 ]; do
     rc=0
     timeout -k 10 "$3" systemd-nspawn --quiet --directory="$2/over/root" --machine="jobsched-$$" --register=no \\
@@ -54,7 +54,7 @@ rmdir "/run/systemd/nspawn/propagate/jobsched-$$" 2>/dev/null || :
 
 
 def relay(work, seconds):
-    """What the guest printed; that it came to its end is the last line."""
+    """Prints the output of the guest. Without a plan as the last line, the test has failed."""
     out = os.path.join(work, "payload/out")
     lines = open(out, errors="replace").read().splitlines() if os.path.exists(out) else []
     print("\n".join(lines))
@@ -64,7 +64,7 @@ def relay(work, seconds):
         for line in f.read().splitlines()[-40:]:
             print("# " + re.sub(r"[^ -~]", "", line))
     done = sum(1 for line in lines if re.match(r"(not )?ok \d", line))
-    print("not ok %d - %s\n# it did not come to its end within %d s\n1..%d" % (done + 1, NAME, seconds, done + 1))
+    print("not ok %d - %s\n# the test did not finish within %d s\n1..%d" % (done + 1, NAME, seconds, done + 1))
 
 
 def main():
@@ -82,12 +82,12 @@ def main():
         start = time.monotonic()
         boot_container(root, work, limit)
         relay(work, limit)
-        print("# the machine was up for %.0f s" % (time.monotonic() - start))
+        print("# the container ran for %.0f s" % (time.monotonic() - start))
     except Skip as reason:
         print("ok 1 - %s # SKIP %s\n1..1" % (NAME, reason))
     finally:
         if os.environ.get("KEEP"):
-            print("# kept " + work)
+            print("# files kept in " + work)
         else:
             shutil.rmtree(work, ignore_errors=True)
 

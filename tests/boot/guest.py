@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs inside the machine that boot.py boots, once per boot: installs the package, uses it as its users do, prints TAP.
+# Runs in the container of boot.py, once per boot: installs the package, runs jobs as several users and prints TAP.
 import hashlib
 import http.server
 import json
@@ -12,7 +12,7 @@ import time
 import traceback
 
 PAYLOAD = "/payload"
-BOOTS = []  # functions, one per boot of the machine, in order
+BOOTS = []  # one function per boot, in order
 
 
 def boot(f):
@@ -26,7 +26,7 @@ def say(text):
 
 
 def state():
-    """What is kept over boots: how many there were, and the cases so far."""
+    """The state that is kept across boots: the number of boots, the number of cases, and notes of the cases."""
     try:
         with open(PAYLOAD + "/state") as f:
             return json.load(f)
@@ -64,7 +64,7 @@ def wait_until(what, seconds, condition, pause=0.1):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError("waited %g s in vain: %s" % (seconds, what))
+            raise AssertionError("timeout after %g s: %s" % (seconds, what))
         time.sleep(pause)
 
 
@@ -102,7 +102,7 @@ def install(notes):
     sh("useradd", "-m", "bob")
 
 
-def places_belong_to_the_right_ones(notes):
+def directories_have_the_right_owner_and_mode(notes):
     expected = {
         "/run/jobsched": ("root", 0o755),
         "/run/jobsched/jobsched.sock": ("root", 0o666),
@@ -124,7 +124,7 @@ def runs_of(job, user):
 
 
 def run_of(job, user):
-    """Its only run."""
+    """The only run of a job."""
     runs = runs_of(job, user)
     assert len(runs) == 1, runs
     return runs[0]
@@ -135,7 +135,7 @@ def add(user, *words):
 
 
 def final(job, user, seconds=30):
-    return wait_until("job %d of %s is over" % (job, user), seconds,
+    return wait_until("job %d of %s has ended" % (job, user), seconds,
                       lambda: [r for r in runs_of(job, user) if r["state"] not in ("queued", "claimed", "running")])[0]
 
 
@@ -156,20 +156,20 @@ def a_job_runs_as_the_user_who_submitted_it(notes):
     assert not [name for name in env if name.startswith(("NOTIFY", "LISTEN", "SYSTEMD", "INVOCATION", "JOURNAL"))], env
 
 
-def one_user_sees_nothing_of_another(notes):
+def users_do_not_see_jobs_of_other_users(notes):
     job = add("alice", "-n", "private", "--manual", "--", "true")
     assert jobctl("show", str(job), user="bob", check=False).returncode != 0
     assert not [j for j in ask("list", user="bob") if j["id"] == job]
 
 
-def a_job_of_root_works_out_of_the_box(notes):
+def a_job_of_root_runs_with_the_default_configuration(notes):
     job = add(None, "--", "id", "-u")
     run = final(job, None)
     assert run["state"] == "succeeded" and output(job, None) == "0\n", (run, jobctl("why", str(job), check=False).stdout)
 
 
-def the_units_leave_a_job_what_it_may_have(notes):
-    """The spawner's unit must not show in a job: limits, OOM score, mounts seen from outside."""
+def settings_of_the_unit_do_not_affect_jobs(notes):
+    """A job does not inherit limits, OOM score or mount namespace from the spawner's unit."""
     job = add("alice", "--sandbox", "compat", "--", "sh", "-c", "ulimit -Sn; cat /proc/self/oom_score_adj; readlink /proc/self/ns/mnt")
     assert final(job, "alice")["state"] == "succeeded"
     files, score, mounts = output(job, "alice").split()
@@ -177,8 +177,8 @@ def the_units_leave_a_job_what_it_may_have(notes):
     assert mounts == os.readlink("/proc/1/ns/mnt"), mounts
 
 
-def limits_hold_where_the_machine_has_them_and_are_refused_elsewhere(notes):
-    """A container has what its host delegates, often nothing; a machine of its own (VM=1) has all."""
+def limits_are_enforced_or_refused_without_a_controller(notes):
+    """A container has only the cgroup controllers that its host delegates, often none."""
     try:
         with open("/sys/fs/cgroup/system.slice/jobsched-spawner.service/cgroup.subtree_control") as f:
             have = f.read().split()
@@ -196,7 +196,7 @@ def limits_hold_where_the_machine_has_them_and_are_refused_elsewhere(notes):
         assert "out of memory" in jobctl("show", "#%d" % run["id"], user="alice").stdout
 
 
-def a_sandboxed_job_has_its_secret_and_its_artifact(notes):
+def a_sandboxed_job_can_use_its_secret_and_its_artifact(notes):
     tool, secret = "/srv/tool", os.path.join(pwd.getpwnam("alice").pw_dir, "key")
     with open(tool, "w") as f:
         f.write("#!/bin/sh\necho from the artifact\n")
@@ -217,8 +217,8 @@ def a_sandboxed_job_has_its_secret_and_its_artifact(notes):
     assert "correct-horse" not in said, said
 
 
-def webhooks_and_downloads_work_out_of_the_box(notes):
-    """jobschedd has no network of its own; jobsched-net has."""
+def webhooks_and_downloads_work_with_the_default_configuration(notes):
+    """jobsched-net sends and downloads, because the unit of jobschedd has no network."""
     tool, got = b"#!/bin/sh\necho downloaded\n", []
 
     class Web(http.server.BaseHTTPRequestHandler):
@@ -280,16 +280,16 @@ def fifty_jobs_survive_ten_restarts_and_an_upgrade(notes):
     for n in range(50):
         user = ("alice", "bob")[n % 2]
         jobs[add(user, "--", "sh", "-c", "echo $JOBSCHED_RUN $$ >>%s; read x <%s; exit %d" % (STARTED, GO, n))] = (user, n)
-    wait_until("fifty run", 60, lambda: len(started()) == 50)
+    wait_until("50 jobs run", 60, lambda: len(started()) == 50)
     spawner, pids = main_pid("jobsched-spawner"), [pid for _, pid in started()]
     for _ in range(10):
         sh("systemctl", "restart", "jobschedd")
-    assert all(map(alive, pids)), "a restart of the engine ended a job"
+    assert all(map(alive, pids)), "a restart of the daemon ended a job"
     sh("dpkg", "-i", PAYLOAD + "/jobsched-2.deb")
     sh("systemctl", "reload", "jobsched-spawner")
-    wait_until("the engine is back", 30, lambda: jobctl("status", check=False).returncode == 0)
+    wait_until("the daemon answers", 30, lambda: jobctl("status", check=False).returncode == 0)
     assert all(map(alive, pids)), "the upgrade ended a job"
-    assert main_pid("jobsched-spawner") == spawner, "the spawner is another process"
+    assert main_pid("jobsched-spawner") == spawner, "the spawner has a new pid"
     states = [r["state"] for job, (user, _) in jobs.items() for r in runs_of(job, user)]
     assert states == ["running"] * 50, states
     with open(GO, "w"):
@@ -301,73 +301,73 @@ def fifty_jobs_survive_ten_restarts_and_an_upgrade(notes):
     assert len(started()) == 50 == len({run for run, _ in started()}), "a run was started twice"
 
 
-def stopping_the_spawner_ends_the_jobs_and_records_it(notes):
-    """What leaves its session goes, too; the run is not the worse for it."""
+def stopping_the_spawner_ends_its_jobs_and_they_restart_later(notes):
+    """Processes in another session are ended, too. The attempt counts neither as failed nor as lost."""
     job = add("alice", "--", "sh", "-c", "[ $JOBSCHED_ATTEMPT = 1 ] || exit 7; setsid sh -c 'trap \"\" TERM; echo $$; exec "
               "sleep 3600' & wait")
-    wait_until("it runs", 20, lambda: run_of(job, "alice")["state"] == "running")
-    pid = int(wait_until("it has said its number", 20, lambda: output(job, "alice").strip()))
+    wait_until("the job runs", 20, lambda: run_of(job, "alice")["state"] == "running")
+    pid = int(wait_until("the job has printed its pid", 20, lambda: output(job, "alice").strip()))
     sh("systemctl", "stop", "jobsched-spawner")
-    assert not alive(pid), "a process is left"
+    assert not alive(pid), "a process of the job is still running"
     run = wait_until("the end is recorded", 20, lambda: [r for r in runs_of(job, "alice") if r["state"] != "running"])[0]
     sh("systemctl", "start", "jobsched-spawner")
-    # it may have been claimed again before the engine knew that nobody is there to start it
+    # the run may have been claimed again before the daemon noticed that the spawner is down
     assert run["state"] in ("queued", "claimed") and (run["attempt"], run["failures"], run["lost"]) == (1, 0, 0), run
     run = final(job, "alice")
     assert (run["exit_code"], run["attempt"]) == (7, 2), run
 
 
-def the_machine_is_told_to_reboot_under_a_job(notes):
+def a_boot_job_does_not_run_for_the_current_boot(notes):
     notes["boot"] = add("bob", "-n", "at-boot", "--on", "boot", "--", "true")
     notes["long"] = add("alice", "--", "sh", "-c", "[ $JOBSCHED_ATTEMPT = 1 ] || exit 8; exec sleep 3600")
-    wait_until("it runs", 20, lambda: run_of(notes["long"], "alice")["state"] == "running")
-    assert runs_of(notes["boot"], "bob") == [], "a boot that was before the job is none of its"
+    wait_until("the job runs", 20, lambda: run_of(notes["long"], "alice")["state"] == "running")
+    assert runs_of(notes["boot"], "bob") == [], "the job ran for a boot before its submission"
 
 
 @boot
 def first(c):
-    c.all([install, places_belong_to_the_right_ones, a_job_runs_as_the_user_who_submitted_it,
-           one_user_sees_nothing_of_another, a_job_of_root_works_out_of_the_box, the_units_leave_a_job_what_it_may_have,
-           limits_hold_where_the_machine_has_them_and_are_refused_elsewhere, a_sandboxed_job_has_its_secret_and_its_artifact,
-           webhooks_and_downloads_work_out_of_the_box,
-           fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_the_jobs_and_records_it,
-           the_machine_is_told_to_reboot_under_a_job])
+    c.all([install, directories_have_the_right_owner_and_mode, a_job_runs_as_the_user_who_submitted_it,
+           users_do_not_see_jobs_of_other_users, a_job_of_root_runs_with_the_default_configuration, settings_of_the_unit_do_not_affect_jobs,
+           limits_are_enforced_or_refused_without_a_controller, a_sandboxed_job_can_use_its_secret_and_its_artifact,
+           webhooks_and_downloads_work_with_the_default_configuration,
+           fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_its_jobs_and_they_restart_later,
+           a_boot_job_does_not_run_for_the_current_boot])
     sh("systemctl", "--no-block", "reboot")
 
 
-def a_job_for_boots_runs_once(notes):
+def a_boot_job_runs_once_after_a_boot(notes):
     assert final(notes["boot"], "bob")["state"] == "succeeded"
     assert len(runs_of(notes["boot"], "bob")) == 1
 
 
-def a_job_that_the_reboot_ended_runs_again_at_no_cost(notes):
+def a_job_that_the_reboot_ended_restarts_and_is_not_lost(notes):
     run = final(notes["long"], "alice")
     assert (run["exit_code"], run["attempt"], run["lost"]) == (8, 2, 0), run
 
 
-def what_was_acknowledged_is_there_when_the_power_fails(notes):
+def jobs_are_acknowledged_before_the_power_failure(notes):
     notes["running"] = add("alice", "--", "sh", "-c", "[ $JOBSCHED_ATTEMPT = 1 ] || exit 9; exec sleep 3600")
-    wait_until("it runs", 20, lambda: run_of(notes["running"], "alice")["state"] == "running")
+    wait_until("the job runs", 20, lambda: run_of(notes["running"], "alice")["state"] == "running")
     notes["later"] = add("bob", "--in", "10d", "--", "true")
 
 
 @boot
 def second(c):
-    c.all([a_job_for_boots_runs_once, a_job_that_the_reboot_ended_runs_again_at_no_cost,
-           what_was_acknowledged_is_there_when_the_power_fails])
+    c.all([a_boot_job_runs_once_after_a_boot, a_job_that_the_reboot_ended_restarts_and_is_not_lost,
+           jobs_are_acknowledged_before_the_power_failure])
     sh("systemctl", "reboot", "-ff")
 
 
-def after_the_power_cut_nothing_is_missing(notes):
+def acknowledged_jobs_survive_the_power_failure(notes):
     assert ask("show", str(notes["later"]), user="bob")["state"] == "active"
     run = final(notes["running"], "alice")
     assert (run["exit_code"], run["attempt"], run["lost"]) == (9, 2, 1), run
     jobctl("db", "check")
 
 
-def removing_the_package_ends_it_and_a_purge_leaves_nothing(notes):
+def removing_the_package_ends_all_processes_and_a_purge_removes_the_state(notes):
     job = add("alice", "--", "sleep", "3600")
-    wait_until("it runs", 20, lambda: run_of(job, "alice")["state"] == "running")
+    wait_until("the job runs", 20, lambda: run_of(job, "alice")["state"] == "running")
     sh("dpkg", "-r", "jobsched")
     left = sh("pgrep", "-a", "-f", "jobsched|sleep 3600", check=False).stdout
     assert not left, left
@@ -375,12 +375,12 @@ def removing_the_package_ends_it_and_a_purge_leaves_nothing(notes):
     sh("dpkg", "--purge", "jobsched")
     for path in ("/var/lib/jobsched", "/var/lib/jobsched-net", "/var/lib/jobsched-spawner", "/run/jobsched"):
         assert not os.path.exists(path), path
-    assert os.listdir("/etc/jobsched") == ["jobschedd.conf"], "the administrator's own file stays"
+    assert os.listdir("/etc/jobsched") == ["jobschedd.conf"], "the purge removed a file of the administrator"
 
 
 @boot
 def third(c):
-    c.all([after_the_power_cut_nothing_is_missing, removing_the_package_ends_it_and_a_purge_leaves_nothing])
+    c.all([acknowledged_jobs_survive_the_power_failure, removing_the_package_ends_all_processes_and_a_purge_removes_the_state])
 
 
 def main():

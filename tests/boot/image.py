@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What machines are made of: the Debian packages of this build, and root file systems, which are made once with mmdebstrap and
+# Builds the Debian packages and root file systems of the boot tests. mmdebstrap makes each root file system once; it is
 # kept in $XDG_CACHE_HOME/jobsched-boot-test.
 import fcntl
 import glob
@@ -15,7 +15,7 @@ SUITE = "bookworm"
 
 
 class Skip(Exception):
-    """No machine can be booted here; the reason is printed."""
+    """A container cannot be booted on this machine. The reason is printed."""
 
 
 def run(*words, **more):
@@ -34,17 +34,17 @@ def need(*more):
 
 
 def packages(work):
-    """The package of this build, twice: the second is an upgrade of the first."""
+    """Builds the package twice. The second is an upgrade of the first."""
     found = []
     for version in ("0.1.0-1", "0.1.0-2"):
-        said = run("make", "-s", "-C", BUILD, "deb", "DEB_VERSION=" + version)  # and what a make above us makes it say
+        said = run("make", "-s", "-C", BUILD, "deb", "DEB_VERSION=" + version)  # under a parent make, the output has further lines
         made = next(word for word in said.split() if word.endswith(".deb"))
         found.append(shutil.move(made, os.path.join(work, "jobsched-%s.deb" % version[-1])))
     return found
 
 
 def dependencies(deb):
-    """The first alternative of each, without versions."""
+    """The names of the dependencies: the first alternative of each, without versions."""
     fields = run("dpkg-deb", "-f", deb, "Depends")
     return [re.sub(r"[ (:|].*", "", word.strip()) for word in fields.split(",")]
 
@@ -57,7 +57,7 @@ def cache_directory():
 
 
 def make_root(names, services=None):
-    """A root file system with these packages and, to be started at boot, services by their names; made if it is not there yet."""
+    """Returns a root file system with these packages and services, from the cache or newly made. Services start at boot."""
     names, services, cache = sorted(names), services or {}, cache_directory()
     what = " ".join(names) + "".join(services.values())
     root = os.path.join(cache, SUITE + "-" + hashlib.sha256(what.encode()).hexdigest()[:12])
@@ -72,7 +72,7 @@ def make_root(names, services=None):
         made = subprocess.run(["timeout", "180", "mmdebstrap", "--quiet", "--mode=root", "--variant=minbase",
                                "--include=" + ",".join(names), SUITE, root + ".tmp"], capture_output=True, text=True)
         if made.returncode == 124:
-            raise Skip("mmdebstrap has not made a root file system within 180 s")
+            raise Skip("mmdebstrap did not finish within 180 s")
         if made.returncode:
             raise Skip("mmdebstrap could not make a root file system: " + made.stderr.strip()[-200:].replace("\n", " "))
         units = os.path.join(root + ".tmp", "etc/systemd/system")

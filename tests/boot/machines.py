@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Machines on one bridge: containers with a real systemd each, a root file system below and a tmpfs above, that can be rebooted,
-# lose their power and be cut off. All of it lives in namespaces of this process and is gone with it.
+# Containers with systemd on one bridge, which can be rebooted, killed like in a power failure, and isolated. Each writes to
+# a tmpfs overlay on its root file system. Mounts and network are in namespaces that end with this process.
 import os
 import re
 import signal
@@ -21,7 +21,7 @@ IPv6AcceptRA=no
 
 
 def alone():
-    """Starts this program once more, in namespaces of its own: the machine's own mounts and network are not touched."""
+    """Starts this program again in its own mount and network namespaces, and creates the bridge there."""
     if os.environ.get("JOBSCHED_BOOT_ALONE") != "1":
         os.environ["JOBSCHED_BOOT_ALONE"] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, *sys.argv])
@@ -36,12 +36,12 @@ def wait_until(what, seconds, condition, pause=0.1):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError("waited %g s in vain: %s" % (seconds, what))
+            raise AssertionError("timeout after %g s: %s" % (seconds, what))
         time.sleep(pause)
 
 
 class Machine:
-    """One of them. hosts: names and addresses of all. It is off until boot()."""
+    """A container. 'hosts' has the names and addresses of all machines. It is off until boot()."""
 
     def __init__(self, work, name, root, hosts, payload):
         self.name, self.payload, self.address = name, payload, hosts[name]
@@ -71,7 +71,7 @@ class Machine:
             f.write(text)
 
     def group(self):
-        """A control group of its own, where no systemd gives it one."""
+        """Moves the process to its own control group, for hosts without systemd."""
         for tree in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup"):
             if os.path.exists(tree + "/cgroup.procs"):
                 os.makedirs(os.path.join(tree, self.id), exist_ok=True)
@@ -89,7 +89,7 @@ class Machine:
                 env=dict(os.environ, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY="1"))
 
     def watch(self):
-        while self.process.wait() == 133:  # it wants to be booted again
+        while self.process.wait() == 133:  # systemd-nspawn: the container requests a reboot
             self.start()
 
     def boot(self):
@@ -98,7 +98,7 @@ class Machine:
         self.thread.start()
 
     def leader(self):
-        """Its process 1 as we number it, or 0."""
+        """The host pid of process 1 of the container, or 0."""
         pid = self.process.pid if self.process and self.process.poll() is None else 0
         try:
             with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
@@ -109,8 +109,8 @@ class Machine:
             return 0
 
     def sh(self, text, user="root", check=True, stdin="", timeout=120):
-        """What a person at this machine types, by bash."""
-        leader = wait_until(self.name + " is on", 60, self.leader)
+        """Runs a shell command in the container as a user."""
+        leader = wait_until(self.name + " has started", 60, self.leader)
         done = subprocess.run(["nsenter", "-t", str(leader), "-m", "-u", "-i", "-n", "-p", "-r", "-w", "setsid", "-w", "env", "-i",
                                "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
                                "runuser", "-u", user, "--", "bash", "-c", "cd; " + text],
@@ -132,7 +132,7 @@ class Machine:
         thread.join()
 
     def cut_off(self, how="silent", on=True):
-        """silent: nothing gets through and nobody is told. cable: the carrier is gone."""
+        """Isolates the machine. silent: the bridge drops its packets. cable: the link is down."""
         port = re.sub(r"[^A-Za-z0-9-]", "", "vb-" + self.id)[:15]
         if how == "silent":
             subprocess.run(["bridge", "link", "set", "dev", port, "state", "0" if on else "3"], check=True)
@@ -153,7 +153,7 @@ class Machine:
 
 
 class Machines:
-    """All of them, off. images: root file systems by the name of the machine."""
+    """All machines, switched off. 'images' has the root file systems by the name of the machine."""
 
     def __init__(self, images, payload):
         self.work = tempfile.mkdtemp(prefix="jobsched-machines.")

@@ -40,7 +40,7 @@ first() {
 again() {
 	"$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "quickstart failed"; cat "$work/out"; return; }
 	! grep -q configuring "$work/out" || echo "quickstart configured the build again"
-	grep -q 'running already' "$work/out" || echo "quickstart started a second daemon"
+	grep -q 'already running' "$work/out" || echo "quickstart started a second daemon"
 	grep -cE '^[0-9]+#[0-9]+ +succeeded' "$work/out" | grep -qx 2 || echo "the first job is not in the history any more"
 }
 stopped() {
@@ -69,7 +69,7 @@ lint "a second quickstart uses the running scheduler and the existing build" aga
 elsewhere() {
 	mkdir -m 700 -p "$work/run"
 	XDG_RUNTIME_DIR=$work/run "$work/tree/quickstart" >"$work/out" 2>&1 </dev/null || { echo "quickstart failed"; cat "$work/out"; return; }
-	grep -q 'running already' "$work/out" || echo "quickstart started a second daemon"
+	grep -q 'already running' "$work/out" || echo "quickstart started a second daemon"
 	XDG_RUNTIME_DIR=$work/run "$top_builddir/jobctl" --user status >/dev/null || echo "jobctl does not find the daemon"
 }
 lint "quickstart with another XDG_RUNTIME_DIR finds the running scheduler" elsewhere

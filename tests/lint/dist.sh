@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compares what git keeps with what the distribution tarball will contain.
+# Checks that the distribution tarball contains every file of the git repository.
 . "$(dirname "$0")/../tap.sh"
 
 forgotten() {
@@ -8,7 +8,7 @@ forgotten() {
 	git -C "$top_srcdir" ls-files | grep -vxE "Makefile.am|configure.ac" | sort -u | awk '
 	FNR == NR { dist[$0] = 1; next }
 	{
-		# a directory in the list stands for all that is in it
+		# a directory in the list includes all its files
 		name = $0
 		while (!(name in dist) && sub(/\/[^\/]*$/, "", name))
 			;
@@ -19,8 +19,8 @@ forgotten() {
 }
 
 if git -C "$top_srcdir" rev-parse --show-toplevel 2>/dev/null | grep -qxF "$(cd "$top_srcdir" && pwd -P)"; then
-	lint "everything that git keeps is in the tarball" forgotten
+	lint "every file in git is in the tarball" forgotten
 else
-	skipped "everything that git keeps is in the tarball" "not a git checkout"
+	skipped "every file in git is in the tarball" "not a git checkout"
 fi
 finish

@@ -3,7 +3,7 @@
 # base <- core <- {store, wire, exec, net} <- daemon <- cmd, and the order of the directories inside these.
 . "$(dirname "$0")/../tap.sh"
 
-# DIRECTORY INCLUDES... | LIBRARY-HEADERS...   An entry of INCLUDES is a directory below src or cmd, without those below it.
+# DIRECTORY INCLUDES... | LIBRARY-HEADERS...   An entry of INCLUDES is a directory below src or cmd, without its subdirectories.
 # Each directory has a line here and a line in section 1 of HACKING.
 cat >"${TMPDIR:-/tmp}/layers.$$" <<'RULES'
 src/base | systemd/sd-journal.h
@@ -90,8 +90,8 @@ own() {
 		print FILENAME ":" FNR ": " home " may not use " name
 	}' "${TMPDIR:-/tmp}/layers.$$"
 }
-lint "directories include only those below them" own own
-lint "each library is used in its own directory only" own libs
+lint "directories include only the allowed directories" own own
+lint "each library is used only in the allowed directories" own libs
 
 # The verbs of jobctl use the rest of it; only its main function knows the table of verbs.
 verbs_users() {
@@ -99,10 +99,10 @@ verbs_users() {
 }
 lint "only main.c includes the verbs of jobctl" verbs_users
 
-# decisions take time and data as arguments
+# decisions get time and data as arguments
 impure() {
 	c_sources src/core | xargs -r grep -nE \
 		'(^|[^a-z_>.-])(time|clock_gettime|gettimeofday|localtime|localtime_r|mktime|socket|fork|system|getenv|clock_now)\('
 }
-lint "src/core asks no clock, environment or kernel" impure
+lint "src/core uses no clock, environment or system call" impure
 finish

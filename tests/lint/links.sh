@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Looks at which libraries each program is linked with, and at what must not be in it.
+# Checks the libraries that each program is linked with, and the code that it must not contain.
 . "$(dirname "$0")/../tap.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# libraries PROGRAM PATTERN: those it needs and must not have
+# libraries PROGRAM PATTERN: prints the libraries of the program that match the pattern
 libraries() {
 	if [ ! -x "$top_builddir/$1" ]; then
 		echo "$top_builddir/$1 is not built"
@@ -15,7 +15,7 @@ libraries() {
 }
 lint "the spawner is linked with no parser, database or network library" \
 	libraries jobsched-spawner '^lib(sqlite3|pq|jansson|microhttpd|systemd|curl|argtable|inih|ssl|crypto)'
-lint "the daemon is linked with no library that reads strangers' data from the network or from archives" \
+lint "the daemon is not linked with libcurl or libarchive" \
 	libraries jobschedd '^lib(curl|archive)'
 lint "jobctl is linked with no database and no server" libraries jobctl '^lib(sqlite3|pq|microhttpd|systemd|inih|curl)'
 
@@ -37,7 +37,7 @@ spawner_parts_found() {
 	private_exec jobsched-spawner | grep -q 'spawner_run$' || echo "spawner_run is not found in jobsched-spawner"
 }
 lint "the daemon and jobctl contain only src/exec/proto of src/exec" private_exec jobschedd jobctl
-lint "the check for parts of src/exec finds those of the spawner" spawner_parts_found
+lint "the check for src/exec finds the spawner's functions" spawner_parts_found
 
 hardening() {
 	for program in jobctl jobsched-net jobsched-spawner jobschedd; do
@@ -49,8 +49,8 @@ hardening() {
 		readelf -lW "$file" | grep GNU_STACK | grep -q RWE && echo "$program: executable stack"
 	done
 }
-# traces: what failpoints leave in a program, one line per program and trace
-traces() {
+# failpoint_traces: prints the symbols and names of failpoints in the programs, one line per program and kind
+failpoint_traces() {
 	for program in jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
 		file=$top_builddir/$program
 		[ -x "$file" ] || { echo "$program is not built"; continue; }
@@ -58,16 +58,16 @@ traces() {
 		grep -aq -e JOBSCHED_FAILPOINTS -e 'grant\.pre_commit' "$file" && echo "$program: names of failpoints"
 	done
 }
-untraced() {
-	[ "$(traces | grep -cE '^jobsched(d|-spawner): ')" = 4 ] || traces
+failpoints_found() {
+	[ "$(failpoint_traces | grep -cE '^jobsched(d|-spawner): ')" = 4 ] || failpoint_traces
 }
 if grep -q '^#define JOBSCHED_FAILPOINTS 1' "$top_builddir/config.h" 2>/dev/null; then
-	lint "failpoints would be seen in a program that has them" untraced
+	lint "the check for failpoints finds them in a build with failpoints" failpoints_found
 else
-	lint "the programs have no failpoints" traces
+	lint "the programs have no failpoints" failpoint_traces
 fi
 
-# The sanitizers take the place of hardening.
+# Builds with sanitizers are not hardened.
 if ! readelf -d "$top_builddir/jobschedd" 2>/dev/null | grep -qE 'lib(asan|tsan)'; then
 	lint "the programs are hardened" hardening
 fi

@@ -13,14 +13,14 @@ mandoc_says() {
 	sources '*.[1578]' | xargs -r mandoc -T lint -W style 2>"$work/mandoc" | grep -v 'referenced manual not found'
 	grep -vE 'outdated mandoc.db|mandoc.db: No such file' "$work/mandoc"
 }
-lint "the manual pages are clean under mandoc" mandoc_says
+lint "mandoc reports no findings" mandoc_says
 
-# options_of FILE: long and short options that stand in a help text, one per line
+# options_of FILE: prints the long and short options of a help text, one per line
 options_of() {
 	grep -oE "(^|[ ,|/=('\[])--?[A-Za-z][A-Za-z0-9-]*" "$1" | grep -oE -- '--?[A-Za-z][A-Za-z0-9-]*$' | sort -u
 }
 
-# fl_of PAGE: the options an mdoc page describes with .It Fl, or mentions with Fl
+# fl_of PAGE: prints the options that an mdoc page describes with .It Fl or mentions with Fl
 fl_of() {
 	awk -v lists="$2" '
 	lists && !/^\.It/ { next }
@@ -42,7 +42,7 @@ help_missing() {
 	sed 's/^/on stderr: /' "$work/stderr"
 }
 
-# against PROGRAM PAGE [TOPIC-PAGE...]: the page has every option of the program; all of the pages describe no other option
+# against PROGRAM PAGE [TOPIC-PAGE...]: the page has every option of the program, and the pages describe no other option
 not_written() {
 	comm -23 "$work/said" "$work/written" | sed "s|^|not in $1: |"
 }
@@ -75,7 +75,7 @@ verbs_not_written() {
 	cut -d' ' -f1 "$work/verbs" | sort -u | comm -23 - "$work/subsections" | sed 's/$/ has no subsection in jobctl(1)/'
 }
 
-# '.Sx SECTION', 'in', '.Xr PAGE N' refers to a section of another page; every page of ours that is referred to exists.
+# '.Sx SECTION', 'in', '.Xr PAGE N' refers to a section of another page. Referenced pages of jobsched must exist.
 bad_references() {
 	awk '
 	/^\.Xr (job(ctl|sched)|spawner)/ && system("test -f man/" $2 "." $3) { print FILENAME ":" FNR ": no page " $2 "(" $3 ")" }
@@ -86,10 +86,10 @@ bad_references() {
 	}
 	{ before = $0 }' man/*.[1578]
 }
-lint "references between the manual pages are right" bad_references
+lint "references between manual pages are correct" bad_references
 
-# words_missing PAGE PATTERN SOURCE: words of a table in the source that the page does not have. The tree of selftest.sh has
-# neither configure.ac nor such sources.
+# words_missing PAGE PATTERN SOURCE: prints the words of a table in the source that the page lacks. The tree of selftest.sh
+# has neither configure.ac nor these sources.
 words_missing() {
 	[ -f configure.ac ] || return
 	sed -nE "s/$2/\1/p" "$3" | grep -vx none | sort -u >"$work/words"
@@ -108,7 +108,7 @@ lint "jobsched-time(7) has all findings about schedules" \
 lint "jobctl(1) has all other findings" words_missing man/jobctl.1 '.*add_finding\("((no|when)-[a-z-]+)".*' \
 	src/daemon/api/submit/forecast.c
 
-# the keys of the configuration, by the program and by its page
+# compares the configuration keys of the program with those of the page
 config_keys() {
 	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
 		--state-dir "$work/state" --runtime-dir "$work/run" | sed -n 's/^;\{0,1\}\([a-z-]*\) = .*/\1/p' | sort -u >"$work/keys"
@@ -117,9 +117,9 @@ config_keys() {
 	comm -23 "$work/keys" "$work/in-page" | sed 's/$/ is not in jobschedd.conf(5)/'
 	comm -13 "$work/keys" "$work/in-page" | sed 's/$/ is only in jobschedd.conf(5)/'
 }
-lint "jobschedd.conf(5) describes the keys there are" config_keys
+lint "jobschedd.conf(5) describes exactly the keys of the program" config_keys
 
-# Numbers only: the defaults of texts and words are described in sentences.
+# Only numbers: the page describes the defaults of other keys in sentences.
 config_defaults() {
 	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
 		--state-dir "$work/state" --runtime-dir "$work/run" | sed -nE 's/^;?([a-z-]+) = ([0-9]+)$/\1 \2/p' | sort >"$work/defaults"
@@ -137,7 +137,7 @@ lint "jobschedd.conf(5) has the defaults of the program" config_defaults
 
 for program in jobctl jobsched-net jobsched-spawner jobschedd; do
 	page=man/$program.8
-	lint "$program --help answers on stdout" help_missing "$program"
+	lint "$program --help writes to standard output" help_missing "$program"
 	topics=
 	if [ "$program" = jobctl ]; then
 		page=man/jobctl.1

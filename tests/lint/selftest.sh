@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plants one violation after another in a small tree and sees that the lints find each of them.
+# Tests the lints: adds one violation at a time to a small tree and checks that the right lint reports it.
 . "$(dirname "$0")/../tap.sh"
 
 units=$(cd "$top_builddir/systemd" && pwd)
@@ -15,7 +15,7 @@ fresh() {
 	cd "$work" || exit 1
 	for dir in src/base src/core/job src/store/ops src/wire src/exec/worker src/net src/daemon/schedule cmd/jobctl cmd/jobsched-net cmd/jobsched-spawner cmd/jobschedd man; do
 		mkdir -p "tree/$dir"
-		printf '%s\n/* An innocent file. */\n#include "base/err.h"\n\nint f(void)\n{\n\treturn 0;\n}\n' "$spdx" >"tree/$dir/a.c"
+		printf '%s\n/* A file without violations. */\n#include "base/err.h"\n\nint f(void)\n{\n\treturn 0;\n}\n' "$spdx" >"tree/$dir/a.c"
 	done
 	cat >tree/man/jobctl.1 <<-'PAGE'
 	.\" SPDX-License-Identifier: Apache-2.0
@@ -61,13 +61,13 @@ clean() {
 	grep '^not ok' "$work/out"
 	grep -q '^ok' "$work/out" || cat "$work/out"
 }
-# caught LINT CASE: that case, and no other, is not ok
+# caught LINT CASE: checks that this case, and no other, fails
 caught() {
 	run "$1"
-	grep -qE "^not ok [0-9]+ - $2\$" "$work/out" || { echo "not found:"; cat "$work/out"; }
-	[ "$(grep -c '^not ok' "$work/out")" -eq 1 ] || { echo "more than that:"; cat "$work/out"; }
+	grep -qE "^not ok [0-9]+ - $2\$" "$work/out" || { echo "the case did not fail:"; cat "$work/out"; }
+	[ "$(grep -c '^not ok' "$work/out")" -eq 1 ] || { echo "other cases failed, too:"; cat "$work/out"; }
 }
-# planted LINT CASE FILE TEXT: TEXT at the end of FILE is found by that case
+# planted LINT CASE FILE TEXT [NAME]: appends TEXT to FILE and checks that the case fails
 planted() {
 	fresh
 	printf '%b\n' "$4" >>"$work/tree/$3"
@@ -76,10 +76,10 @@ planted() {
 
 fresh
 for name in layers sql files sizes state paths manual units; do
-	lint "$name.sh is content with a clean tree" clean "$name"
+	lint "$name.sh passes on a clean tree" clean "$name"
 done
 
-below="directories include only those below them"
+below="directories include only the allowed directories"
 planted layers "$below" src/base/a.c '#include "core/job/job.h"'
 planted layers "$below" src/core/job/a.c '#include "store/store.h"'
 planted layers "$below" src/store/ops/a.c '#include "wire/spec_json.h"'
@@ -92,40 +92,40 @@ planted layers "$below" cmd/jobsched-spawner/a.c '#include "wire/spec_json.h"'
 planted layers "$below" src/store/ops/a.c '#include "daemon/loop/config.h"'
 planted layers "$below" src/daemon/schedule/a.c '#include "daemon/api/server.h"'
 planted layers "$below" src/base/a.c '#include "err.h"'
-library="each library is used in its own directory only"
+library="each library is used only in the allowed directories"
 planted layers "$library" src/core/job/a.c '#include <jansson.h>'
 planted layers "$library" src/daemon/schedule/a.c '#include <sqlite3.h>'
 planted layers "$library" cmd/jobsched-spawner/a.c '#include <systemd/sd-event.h>'
 planted layers "only main.c includes the verbs of jobctl" cmd/jobctl/a.c '#include "jobctl/verbs/verbs.h"'
-planted layers "src\/core asks no clock, environment or kernel" src/core/job/a.c '\tt = time(NULL);'
+planted layers "src\/core uses no clock, environment or system call" src/core/job/a.c '\tt = time(NULL);'
 
-query="no query stands outside the .sql files"
+query="no query is outside the .sql files"
 planted sql "$query" src/store/ops/a.c '\tq = "SELECT id FROM jobs";'
 planted sql "$query" src/store/ops/a.c '\tq = "UPDATE runs SET state = 1";'
 planted sql "$query" src/daemon/schedule/a.c '\tq = "INSERT OR IGNORE INTO runs VALUES (1)";'
-planted sql "no statement of a connection stands outside the engines" src/store/ops/a.c '\tq = "BEGIN IMMEDIATE";'
+planted sql "no connection statement is outside the backends" src/store/ops/a.c '\tq = "BEGIN IMMEDIATE";'
 
-word="no word marks an unfinished part"
+word="no word marks unfinished work"
 planted files "$word" src/base/a.c '/* TO''DO: the rest */'
 planted files "$word" src/base/a.c '/* this will do for ''now */'
 planted files "no line ends in blanks" src/base/a.c '\tint x; '
 fresh
-printf '/* Says what it is for. */\n/* And again. */\n' >"$work/tree/src/base/b.c"
+printf '/* A purpose. */\n/* The same purpose. */\n' >"$work/tree/src/base/b.c"
 lint "files.sh finds a file without a licence" caught files "every file names its licence"
 fresh
 printf '%s\n#include <stdio.h>\n' "$spdx" >"$work/tree/src/base/b.c"
-lint "files.sh finds a C file without a purpose" caught files "every C file says in its second line what it is for"
+lint "files.sh finds a C file without a purpose" caught files "every C file states its purpose in the second line"
 fresh
 printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\nset -e\n' >"$work/tree/src/base/b.sh"
-lint "files.sh finds a script without a purpose" caught files "every script and query file says what it is for"
+lint "files.sh finds a script without a purpose" caught files "every script and query file states its purpose"
 
 long=$(awk 'BEGIN { for (i = 0; i < 101; i++) printf "\\tf();\\n" }')
 planted sizes "no function has more than 100 lines" src/base/a.c "int g(void)\n{\n$long}" "a function of 101 lines"
 
-header="no header offers a variable that can be changed"
+header="no header declares a mutable variable"
 planted state "$header" src/base/a.h 'extern int counter;'
 planted state "$header" src/base/a.h 'extern const char *names[];'
-static="no file keeps a variable of its own"
+static="no file has a mutable static variable"
 planted state "$static" src/core/job/a.c 'static int counter;'
 planted state "$static" src/core/job/a.c 'static const char *names[] = { "a" };'
 planted state "$static" src/core/job/a.c '\tstatic bool once = false;'
@@ -134,9 +134,9 @@ planted state "$static" src/core/job/a.c 'static int (*hook)(int x);'
 fresh
 printf 'static const char *const n[] = { "a" };\nstatic const struct x t[] = {\nstatic int f(int x);\nstatic int (*const g[2])(int x);\nstatic int (*h(int y))(int x)\nextern const struct x y[];\n' \
 	>>"$work/tree/src/core/job/a.c"
-lint "state.sh lets constants and functions pass" clean state
+lint "state.sh accepts constants and functions" clean state
 
-planted paths "no source names a directory of somebody's machine" src/base/a.c '/* see /ho''me/me/x */'
+planted paths "no source names a directory of the build machine" src/base/a.c '/* see /ho''me/me/x */'
 
 fresh
 sed -i '/^\.It Fl n/,+1d' "$work/tree/man/jobctl.1"
@@ -149,34 +149,34 @@ lint "manual.sh finds an option that is only in the manual" caught manual \
 fresh
 sed -i 's/^\.It Ic store/.It Ic shop/' "$work/tree/man/jobschedd.conf.5"
 lint "manual.sh finds a configuration key that is not in the manual" caught manual \
-	"jobschedd.conf.5. describes the keys there are"
+	"jobschedd.conf.5. describes exactly the keys of the program"
 fresh
 sed -i 's/^\.Ss add/.Ss sub/' "$work/tree/man/jobctl.1"
 lint "manual.sh finds a verb that is not in the manual" caught manual "every verb of jobctl is in its manual page"
 fresh
 printf '.Xr jobsched-gone 7\n' >>"$work/tree/man/jobctl.1"
 lint "manual.sh finds a reference to a page that does not exist" caught manual \
-	"references between the manual pages are right"
+	"references between manual pages are correct"
 fresh
 printf '.Sx GONE\nin\n.Xr jobschedd 8\n' >>"$work/tree/man/jobctl.1"
 lint "manual.sh finds a reference to a section that does not exist" caught manual \
-	"references between the manual pages are right"
+	"references between manual pages are correct"
 fresh
 sed -i 's/^\.Nd .*/.Nope/' "$work/tree/man/jobctl.1"
-lint "manual.sh finds a bad manual page" caught manual "the manual pages are clean under mandoc"
+lint "manual.sh finds a bad manual page" caught manual "mandoc reports no findings"
 
 fresh
 sed -i 's/^Restart=/Restrat=/' "$work/build/systemd/jobschedd.service"
-lint "units.sh finds a setting that systemd does not know" caught units "systemd understands the units"
+lint "units.sh finds a setting that systemd does not know" caught units "systemd accepts the units"
 fresh
 sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.service"
-lint "units.sh finds an engine that exposes more" caught units "the engine's exposure is at most 0.6"
+lint "units.sh finds a daemon with a higher exposure" caught units "the exposure of jobschedd is at most 0.6"
 
 fresh
 for name in config.h libexec.a jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
 	cp "$programs/$name" "$work/build/"
 done
-lint "links.sh is content with what was built" clean links
+lint "links.sh passes on the build" clean links
 cp "$programs/jobschedd" "$work/build/jobctl"
 lint "links.sh finds a jobctl with a database" caught links "jobctl is linked with no database and no server"
 cp "$programs/jobctl" "$work/build/"

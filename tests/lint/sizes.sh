@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds functions that have grown past what a person reads at once.
+# Finds functions and files that are too long.
 . "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
-# A body opens and closes in the first column, which nothing else does.
+# Only the braces of a function body are in the first column.
 functions() {
 	c_sources src cmd tests | xargs awk -v over="$1" '
 	/^[A-Za-z_].*\(/ { name = $0 }
@@ -17,6 +17,6 @@ functions() {
 	}'
 }
 lint "no function has more than 100 lines" functions 100
-functions 60 | sed 's/^/# to look at: /'
-c_sources src cmd | xargs wc -l | awk '$2 != "total" && $1 > 600 { print "# to look at: " $2 " has " $1 " lines" }'
+functions 60 | sed 's/^/# long: /'
+c_sources src cmd | xargs wc -l | awk '$2 != "total" && $1 > 600 { print "# long: " $2 " has " $1 " lines" }'
 finish

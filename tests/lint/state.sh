@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds state that nobody owns: mutable externs and variables of a file.
+# Finds mutable global and file-scope variables.
 . "$(dirname "$0")/../tap.sh"
 
 cd "$top_srcdir" || exit 1
 
-# variables WORD: declarations with this storage class that can be changed later
+# variables WORD: prints the declarations of variables with this storage class that are not constant
 variables() {
 	xargs awk -v word="$1" '
 	function variable(text) {
@@ -18,7 +18,7 @@ variables() {
 		left = variable($0)
 		if (left == "" || left ~ /[ \t](inline|_Noreturn)[ \t]/)
 			next
-		# a constant pointer to a function; a function that returns one
+		# a constant function pointer; a function that returns a function pointer
 		if ($0 ~ /\(\*const / || $0 ~ /\(\*[a-z_]+\(/)
 			next
 		if (left ~ /\*/ ? left !~ /\*[ \t]*const[ \t]/ : left !~ /[ \t]const[ \t]/)
@@ -29,12 +29,11 @@ variables() {
 externs() {
 	c_sources src cmd | variables extern
 }
-lint "no header offers a variable that can be changed" externs
+lint "no header declares a mutable variable" externs
 
-# Only the log has a state of its own: everybody writes to the same one. So have failpoints, which are not in any program
-# that is for use.
+# Exceptions: the log, which all parts of a program share, and failpoints, which are only in test builds.
 statics() {
 	c_sources src cmd | grep -vE '^src/base/(log|failpoint)\.c$' | variables static
 }
-lint "no file keeps a variable of its own" statics
+lint "no file has a mutable static variable" statics
 finish

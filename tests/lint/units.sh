@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Has systemd judge our units: whether it understands them, and how much they expose.
+# Checks the systemd units with systemd-analyze: syntax and exposure.
 . "$(dirname "$0")/../tap.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 for unit in jobsched-net.service jobsched-spawner.service jobschedd-user.service jobschedd.service jobschedd.socket; do
-	# the programs of this build are not installed, and whether they exist is not the question
+	# the programs are not installed, so a program that exists takes their place
 	sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$top_builddir/systemd/$unit" >"$work/$unit"
 done
 
@@ -24,28 +24,28 @@ exposed() {
 unfinished_paths() {
 	grep -n '@[a-z]*@' "$work"/* "$top_builddir/systemd/jobsched.tmpfiles"
 }
-# Every job would get a mount namespace or a list of devices from these, and its mounts would not be seen outside.
-noticed_by_jobs() {
+# Jobs inherit these settings: they would run in a mount namespace, or with restricted devices or privileges.
+settings_that_affect_jobs() {
 	grep -nE '^(Private|Protect|ReadOnly|ReadWrite|Inaccessible|Bind|Device|MountFlags|NoNewPrivileges|RestrictNamespaces)' \
 		"$work/jobsched-spawner.service"
 }
 
-# The daemon restarts without loss, so the kernel may end it before other services.
-favoured() {
+# The daemon restarts without data loss, so it needs no protection from the OOM killer.
+memory_settings() {
 	grep -n '^OOMScoreAdjust=-' "$work/jobschedd.service"
 	grep -q '^MemoryMax=[0-9]' "$work/jobschedd.service" || echo "jobschedd.service has no MemoryMax="
 }
 
-lint "every place in the units was filled in" unfinished_paths
-lint "the spawner's unit has nothing that an honest job would notice" noticed_by_jobs
-lint "the daemon's memory is bounded and its OOM score is not lowered" favoured
+lint "all variables in the units are replaced" unfinished_paths
+lint "the spawner's unit has no settings that affect jobs" settings_that_affect_jobs
+lint "the daemon's memory is limited and its OOM score is not lowered" memory_settings
 if command -v systemd-analyze >/dev/null; then
-	lint "systemd understands the units" understood
-	lint "the engine's exposure is at most 0.6" exposed jobschedd.service 6
-	lint "with network it is at most 1.5" exposed jobschedd-network.service 15
+	lint "systemd accepts the units" understood
+	lint "the exposure of jobschedd is at most 0.6" exposed jobschedd.service 6
+	lint "the exposure of jobschedd with network.conf is at most 1.5" exposed jobschedd-network.service 15
 	lint "the exposure of jobsched-net is at most 1.5" exposed jobsched-net.service 15
-	lint "the spawner's exposure is at most 8.4" exposed jobsched-spawner.service 84
+	lint "the exposure of jobsched-spawner is at most 8.4" exposed jobsched-spawner.service 84
 else
-	skipped "systemd understands the units" "no systemd-analyze"
+	skipped "systemd accepts the units" "no systemd-analyze"
 fi
 finish
