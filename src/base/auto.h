@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleanup attributes: every local that owns something says so. */
+/* Cleanup attributes, for all local variables that own a resource. */
 #pragma once
 #include <stdlib.h>
 #include <unistd.h>

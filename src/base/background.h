@@ -4,9 +4,10 @@
 #include <sys/types.h>
 
 /*
- * Starts 'program' in a new session, with default signal handling and no descriptors except standard error; input and
- * output are /dev/null. argv contains --background: the program forks, and the process *ret exits when its child listens
- * or has failed. The caller reaps *ret. 0, or -errno.
+ * Starts 'program' in a new session, with default signal handling and no descriptors except
+ * standard error; input and output are /dev/null. argv contains --background: the program forks,
+ * and the process *ret exits when its child listens or has failed. The caller reaps *ret. 0, or
+ * -errno.
  */
 int background_start(const char *program, char *const argv[], pid_t *ret);
 

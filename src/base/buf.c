@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing buffers, and the two encodings that are written into them: JSON strings and base64. */
+/* Growing buffers; writes JSON strings and base64. */
 #include "base/buf.h"
 #include "base/text.h"
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing run of bytes, always followed by a NUL that is not counted. */
+/* A growing byte buffer, always followed by a NUL byte that is not counted. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,10 @@ void buf_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *buf_room(struct buf *b, size_t len); /* at least len writable bytes after the end */
 
-/* JSON, for the array parameters of set-wise statements. Strings are cut to valid UTF-8. */
+/*
+ * JSON, for the array parameters of SQL statements. Strings are escaped; their encoding is not
+ * checked.
+ */
 void buf_json_str(struct buf *b, const char *s);              /* "quoted", or null for NULL */
 void buf_json_int(struct buf *b, int64_t n);
 

@@ -11,7 +11,7 @@ typedef int64_t usec_t; /* microseconds; instants are UTC since 1970 */
 #define USEC_HOUR (60 * USEC_MIN)
 #define USEC_DAY (24 * USEC_HOUR)
 #define USEC_NEVER INT64_MAX
-#define USEC_LAST INT64_C(7258118399000000) /* 2199-12-31T23:59:59Z, the last instant we schedule */
+#define USEC_LAST INT64_C(7258118399000000) /* 2199-12-31T23:59:59Z, the last instant that can be scheduled */
 
 struct clock {
 	usec_t (*realtime)(void *arg);

@@ -15,7 +15,7 @@ struct deadlines {
 };
 void deadlines_done(struct deadlines *h);
 void deadline_set(struct deadlines *h, struct deadline *d, usec_t at);
-void deadline_clear(struct deadlines *h, struct deadline *d); /* one that is not set is ignored */
+void deadline_clear(struct deadlines *h, struct deadline *d); /* no effect if it is not set */
 usec_t deadlines_next(const struct deadlines *h);             /* USEC_NEVER: none */
-/* clears and returns one that is due; NULL: none */
+/* Clears and returns the earliest deadline if it is due; NULL: none is due. */
 struct deadline *deadlines_take(struct deadlines *h, usec_t now);

@@ -11,7 +11,10 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment: three rows of the matrix are kept, because a swap refers to the row before the last. */
+/*
+ * Optimal string alignment: three rows of the matrix are kept, because a swap refers to the row
+ * before the last.
+ */
 size_t edit_distance(const char *a, const char *b, size_t max)
 {
 	size_t rows[3][WORD_MAX + 1] = {};

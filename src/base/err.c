@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error kinds and how their messages are put together. */
+/* The table of error kinds; formats messages. */
 #include "base/err.h"
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, in a form that API, command line and log all read the same way. */
+/* Errors: a kind, a message and the input field at fault. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,12 +12,12 @@ enum err_kind {
 	ERR_DENIED,
 	ERR_LIMIT,
 	ERR_TOO_LARGE,
-	ERR_BUSY,        /* nothing happened; trying again may work */
-	ERR_FULL,        /* no space left; nothing happened */
-	ERR_FENCED,      /* somebody else holds the lease now */
+	ERR_BUSY,        /* nothing was changed; a retry may succeed */
+	ERR_FULL,        /* no space left; nothing was changed */
+	ERR_FENCED,      /* another node holds the lease */
 	ERR_UNCERTAIN,   /* the write may or may not have happened */
-	ERR_UNREACHABLE, /* nobody answers at the other end */
-	ERR_REFUSED,     /* a store we will not open: corrupt, foreign or newer */
+	ERR_UNREACHABLE, /* the other process does not answer */
+	ERR_REFUSED,     /* the store is corrupt, not a store of jobsched, or of a newer version */
 	ERR_INTERNAL,
 	ERR_KIND_MAX
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Failpoints: which are set, how often each was passed, and what then happens. */
+/* Parses the failpoints of the environment, counts passages and executes actions. */
 #include "base/failpoint.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -18,12 +18,15 @@
 #define TEXT_MAX 80
 #define PATH_LEN 1024
 
-/* A child that borrows our memory runs on a stack the sanitizer does not know. */
+/*
+ * Not instrumented: a child that shares the memory of its creator runs on a stack that the
+ * sanitizer does not know.
+ */
 #define BARE __attribute__((no_sanitize("address", "undefined"), noinline))
 
 static const struct point {
 	const char *name;
-	bool fails; /* there is a library below that could: an error can be asked for */
+	bool fails; /* the step can fail, so the action 'error' is allowed */
 } points[FAILPOINT_MAX] = {
 	[FP_SUBMIT_PRE] = {"submit.pre_commit", true},
 	[FP_SUBMIT_POST] = {"submit.post_commit_pre_reply", true},
@@ -31,7 +34,7 @@ static const struct point {
 	[FP_MAT_POST] = {"mat.post_commit", true},
 	[FP_GRANT_PRE] = {"grant.pre_commit", true},
 	[FP_GRANT_POST] = {"grant.post_commit_pre_spawn", true},
-	[FP_GRANT_SEND] = {"grant.pre_send", true}, /* trusted a moment ago */
+	[FP_GRANT_SEND] = {"grant.pre_send", true}, /* after the lease was checked */
 	[FP_START_PRE] = {"start.pre_commit", true},
 	[FP_START_POST] = {"start.post_commit", true},
 	[FP_RESULT_PRE] = {"result.pre_commit", true},
@@ -95,18 +98,21 @@ struct armed {
 	enum failpoint point;
 	enum action action;
 	int64_t arg, nth;
-	char text[TEXT_MAX]; /* as it was asked for */
-	char mark[PATH_LEN]; /* a file to make; empty: none */
+	char text[TEXT_MAX]; /* the entry as given */
+	char mark[PATH_LEN]; /* path of the marker file; empty: none */
 };
 
-/* The steps are in every part: there is nobody who could hand this down to them. Written before the first thread. */
+/*
+ * Global, because failpoints are in all parts of the programs. Written before the first thread is
+ * started.
+ */
 static struct {
 	struct armed v[ARMED_MAX];
 	size_t n;
 	_Atomic int64_t passed[FAILPOINT_MAX];
 } set;
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 static bool read_errno(const char *s, int64_t *ret)
 {
@@ -154,11 +160,10 @@ static bool read_item(const char *item, struct armed *a, struct err *e)
 	if (a->point == FAILPOINT_MAX)
 		return err_set(e, ERR_INVALID, "failpoint '%s': there is no point of that name", item);
 	if (nth && !text_parse_int(nth, 1, INT64_MAX, &a->nth))
-		return err_set(e, ERR_INVALID, "failpoint '%s': '%s' is no number of a passage", item, nth);
+		return err_set(e, ERR_INVALID, "failpoint '%s': '%s' is not a number of passages", item, nth);
 	return read_action(a, action, item, e);
 }
 
-/* Where it leaves its mark. */
 static bool mark_path_set(struct armed *a, const char *dir, struct err *e)
 {
 	AUTO_TEXT path = dir ? xprintf("%s/%s", dir, a->text) : xstrdup("");
@@ -202,7 +207,7 @@ BARE static size_t failpoint_number_put(char *to, int64_t v)
 	return n;
 }
 
-/* False: it has happened, to us in an earlier life or to another. */
+/* False: the marker file exists, so this or another process has executed the action. */
 BARE static bool failpoint_mark_create(const struct armed *a)
 {
 	char number[20];
@@ -218,7 +223,7 @@ BARE static bool failpoint_mark_create(const struct armed *a)
 	return true;
 }
 
-/* A timer of our own resumes us: nobody else needs to know that we stand still. */
+/* A timer sends SIGCONT, so that no other process has to resume this one. */
 BARE static void failpoint_stop(int64_t seconds)
 {
 	struct sigevent resume = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT};
@@ -278,7 +283,7 @@ BARE int failpoint(enum failpoint p)
 	return error;
 }
 
-/* What is not one of these says nothing of whether it happened. */
+/* After any other error the result of the step is unknown. */
 static enum err_kind errno_kind(int error)
 {
 	switch (error) {

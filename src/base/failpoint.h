@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named steps at which a test can make us die, stand still or fail; in a build for tests only. */
+/*
+ * Failpoints: named steps at which a test can kill, stop, delay or fail a process. Compiled in with
+ * --enable-failpoints only.
+ */
 #pragma once
 #include <stdbool.h>
 
 struct err;
 
-/* Around the commits of operations, in the threads and processes that act on them, and in the spawner. */
+/*
+ * Around the commits of operations, in the threads and processes that act on them, and in the
+ * spawner.
+ */
 enum failpoint {
 	FP_SUBMIT_PRE, FP_SUBMIT_POST,
 	FP_MAT_PRE, FP_MAT_POST,
@@ -36,17 +42,22 @@ enum failpoint {
 #ifdef JOBSCHED_FAILPOINTS
 
 /*
- * What $JOBSCHED_FAILPOINTS asks for: NAME=ACTION[@N],... with kill, exit, stop:SECONDS, delay:MS or error:ERRNO at the
- * N-th passage of this process, and only then. What happens leaves a file of that name, with our number in it, in the
- * directory $JOBSCHED_FAILPOINTS_DIR, and happens to one of the processes that share it only. False: there is no such
- * point or action.
+ * Reads $JOBSCHED_FAILPOINTS: NAME=ACTION[@N],... where ACTION is kill, exit, stop:SECONDS,
+ * delay:MS or error:ERRNO. The action is executed when this process passes the point for the N-th
+ * time, and only then. If $JOBSCHED_FAILPOINTS_DIR is set, the process first creates a file there,
+ * named as the entry, that contains its pid. If the file exists already, the action is not
+ * executed: of all processes that share the directory, one executes it, once. False: there is no
+ * such point or action.
  */
 bool failpoints_open(struct err *e);
 
-/* 0, or the errno to fail with. System calls only: a child that borrows our memory passes here, too. */
+/*
+ * 0, or the errno to fail with. Makes system calls only, because a child that shares the memory of
+ * its creator calls it too.
+ */
 int failpoint(enum failpoint p);
-bool failpoint_ok(enum failpoint p, struct err *e); /* the same, as the library that fails there would say it */
-#define failpoint_pass(p) (void)failpoint(p)        /* where nothing can fail */
+bool failpoint_ok(enum failpoint p, struct err *e); /* as failpoint(), with the error in *e */
+#define failpoint_pass(p) (void)failpoint(p)        /* at a step that cannot fail */
 
 #else
 #define failpoints_open(e) ((void)(e), true)

@@ -154,7 +154,7 @@ void io_random(void *out, size_t len)
 		ssize_t n = getrandom(p, len, 0);
 
 		if (n < 0 && errno != EINTR)
-			abort(); /* a kernel without random numbers cannot give identities */
+			abort(); /* ids must be random */
 		if (n > 0) {
 			p += n;
 			len -= (size_t)n;
@@ -169,7 +169,7 @@ int64_t io_random_upto(int64_t max)
 	if (max <= 0)
 		return 0;
 	io_random(&n, sizeof(n));
-	return (int64_t)(n % ((uint64_t)max + 1)); /* durations are far below 2^64: no value is preferred noticeably */
+	return (int64_t)(n % ((uint64_t)max + 1)); /* max is far below 2^64, so the bias is negligible */
 }
 
 void io_random_id(char out[RANDOM_ID_LEN + 1])

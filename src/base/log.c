@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: the only mutable state at file level in the product. */
+/* Formats and escapes log lines. Its state is the only mutable global of the installed programs. */
 #include "base/log.h"
 #include "base/buf.h"
 #include "base/io.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line per event: to the journal with fields under systemd, to stderr otherwise. */
+/* The log. Lines go to a sink (the journal, with fields) or to standard error. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
 
-/* What a line is about; zero members are left out. */
+/* Fields of a log line; members that are 0 are omitted. */
 struct log_about {
 	int64_t job, run;
 	const char *node; /* filled in from log_set_node() */
@@ -18,14 +18,17 @@ typedef void log_sink_fn(enum log_level level, const struct log_about *about, co
 /* Called once at start. A NULL sink writes "program: message" lines to stderr. */
 void log_open(const char *program, enum log_level max, log_sink_fn *sink);
 void log_set_level(enum log_level max);
-void log_set_node(const char *name /* borrowed for ever */);
+void log_set_node(const char *name /* borrowed until exit */);
 
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* control characters are escaped, length is capped */
 
-/* For what is said at each of many tries: a warning at first and once a minute, else for debugging. */
+/*
+ * The level of a repeated message: a warning for the first and then once a minute, debug for the
+ * others.
+ */
 struct log_repeat {
-	usec_t next; /* 0: it is new */
+	usec_t next; /* time of the next warning; 0: at once */
 };
 enum log_level log_repeat(struct log_repeat *r, usec_t now);
 

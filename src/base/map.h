@@ -9,10 +9,10 @@ struct map {
 	size_t used, filled, cap;
 };
 
-void map_done(struct map *m); /* values are the caller's */
+void map_done(struct map *m); /* does not free the values */
 void *map_get(const struct map *m, int64_t key);
 void map_put(struct map *m, int64_t key, void *value /* not NULL */);
 void *map_take(struct map *m, int64_t key); /* removes; NULL if absent */
 
-/* for (size_t i = 0; (v = map_next(&m, &i)); )  in no order; while walking one may take, not put */
+/* for (size_t i = 0; (v = map_next(&m, &i)); )  visits the values in no order; the loop may call map_take() but not map_put() */
 void *map_next(const struct map *m, size_t *cursor);

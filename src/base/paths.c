@@ -77,11 +77,11 @@ bool paths_find(const struct paths_options *o, struct paths *ret, struct err *e)
 {
 	AUTO_DONE(paths) p = {};
 	const char *runtime = env_path("XDG_RUNTIME_DIR");
-	AUTO_TEXT own = o->instance ? xprintf("-%s", o->instance) : xstrdup(""); /* instances share the store and nothing else */
+	AUTO_TEXT own = o->instance ? xprintf("-%s", o->instance) : xstrdup(""); /* instances share only the store */
 	AUTO_TEXT config_dir = o->user_mode ? xdg_dir("XDG_CONFIG_HOME", ".config") : NULL;
 
 	if (o->instance && !instance_valid(o->instance))
-		return err_set(e, ERR_INVALID, "'%.80s' is no name of an instance: letters, digits, '.', '_' and '-', at most %d",
+		return err_set(e, ERR_INVALID, "'%.80s' is not a valid name of an instance: letters, digits, '.', '_' and '-', at most %d",
 			o->instance, INSTANCE_MAX);
 	p.state_dir = o->state_dir  ? xstrdup(o->state_dir)
 		      : o->user_mode ? xdg_dir("XDG_STATE_HOME", ".local/state")
@@ -128,7 +128,10 @@ char *paths_resolve(const char *path)
 	return dir ? xprintf("%s/%s", strcmp(dir, "/") == 0 ? "" : dir, basename(for_name)) : NULL;
 }
 
-/* Either the path alone, or among other lines "socket PATH". Only a regular file that nobody but its owner can write is believed. */
+/*
+ * The file contains the path alone, or a line "socket PATH". It must be a regular file of this user
+ * that only the owner can write; root accepts files of all users.
+ */
 static char *read_socket(const char *path)
 {
 	AUTO_FD fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -25,14 +25,21 @@ struct paths_options {
 	const char *instance;                            /* NULL: the one without a name */
 	const char *state_dir, *runtime_dir, *output_dir; /* NULL: the default */
 };
-/* Computes names only. Relative XDG variables are ignored. ERR_INVALID: a bad instance, or a socket path that is too long. */
+/*
+ * Computes names only. Relative XDG variables are ignored. ERR_INVALID: a bad instance, or a socket
+ * path that is too long.
+ */
 bool paths_find(const struct paths_options *o, struct paths *ret, struct err *e);
 
-/* An absolute path without symbolic links of a file that need not exist; its directory must. NULL: errno says why. Caller frees. */
+/*
+ * An absolute path without symbolic links of a file that need not exist; its directory must. NULL:
+ * errno says why. Caller frees.
+ */
 char *paths_resolve(const char *path);
 
 /*
- * The socket of a daemon that was started in another environment: as the file in the state directory names it, or else the lock file
- * beside the default store. The daemon may have ended since. Caller frees; NULL: none is named.
+ * The socket of a daemon that was started in another environment: as the file in the state
+ * directory names it, or else the lock file beside the default store. The daemon may have ended
+ * since. Caller frees; NULL: none is named.
  */
 char *paths_read_socket(const struct paths *p);

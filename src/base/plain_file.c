@@ -10,8 +10,8 @@
 #define CONFIGFS_MAGIC 0x62656570
 #define MQUEUE_MAGIC 0x19800202
 
-/* The contents of their files depend on the process that reads them, or reading has side effects. */
-static const unsigned made_up[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
+/* File systems whose files depend on the reading process, or where reading has side effects. */
+static const unsigned generated[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
 	TRACEFS_MAGIC, SECURITYFS_MAGIC, BPF_FS_MAGIC, PSTOREFS_MAGIC, EFIVARFS_MAGIC, SELINUX_MAGIC, SMACK_MAGIC, NSFS_MAGIC,
 	PIPEFS_MAGIC, ANON_INODE_FS_MAGIC, DEVPTS_SUPER_MAGIC, SOCKFS_MAGIC, BINFMTFS_MAGIC, CONFIGFS_MAGIC, MQUEUE_MAGIC};
 
@@ -24,8 +24,8 @@ int plain_file_check(int fd)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	for (size_t i = 0; i < ELEMENTS(made_up); i++)
-		if ((unsigned)fs.f_type == made_up[i])
+	for (size_t i = 0; i < ELEMENTS(generated); i++)
+		if ((unsigned)fs.f_type == generated[i])
 			return -EINVAL;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 and HMAC-SHA256, for a few kilobytes at a time: plain rather than fast. */
+/* SHA-256 and HMAC-SHA256. Not optimised: the inputs are a few kilobytes. */
 #include "base/sha256.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 (FIPS 180-4), and HMAC with it (RFC 2104): what receivers check a webhook by. */
+/* SHA-256 (FIPS 180-4), and HMAC with it (RFC 2104). Webhooks are signed with it. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *data, size_t len);
 void sha256_end(struct sha256 *s, unsigned char out[SHA256_LEN]);
 
-/* Of the parts, one after the other. */
+/* The HMAC of the concatenated parts. */
 struct sha256_part {
 	const void *data;
 	size_t len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings, lists of strings, numbers, and text that is safe to show. */
+/* Strings, lists of strings, numbers; escapes text for the terminal. */
 #include "base/text.h"
 #include "base/buf.h"
 #include <inttypes.h>
@@ -156,7 +156,7 @@ void strv_done(struct strv *v)
 
 void strv_take(struct strv *v, char *s)
 {
-	/* room for a power of two, so that growing is linear over all */
+	/* the capacity is a power of two, so that n additions copy O(n) bytes */
 	if ((v->n & (v->n + 1)) == 0)
 		v->v = xrealloc(v->v, (2 * v->n + 2) * sizeof(*v->v));
 	v->v[v->n++] = s;

@@ -12,7 +12,7 @@ struct err;
 /* Out of memory aborts. */
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t size);
-void *xgrow(void *list, size_t n, size_t size); /* room for one after n of that size; it doubles at each power of two */
+void *xgrow(void *list, size_t n, size_t size); /* makes room for element n; doubles the capacity at each power of two */
 char *xstrdup(const char *s); /* NULL gives NULL */
 char *xstrndup(const char *s, size_t len);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -39,7 +39,9 @@ struct blob {
 };
 void blob_done(struct blob *b);
 
-/* Whole-text parsers: leading blanks, trailing junk, signs where none belong are refused. */
+/*
+ * These parse the whole text. Leading blanks, trailing characters and unexpected signs are refused.
+ */
 bool text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
 bool text_parse_size(const char *s, int64_t *ret);                   /* 4096 64K 10M 1G */
 

@@ -16,7 +16,7 @@
 #define TZFILE_MAX (256 * 1024)
 #define TZDIR_DEFAULT "/usr/share/zoneinfo"
 
-/* Appends the third column of zone.tab, the names of the zones with a place. Without the file there are none. */
+/* Appends the zone names in zone.tab (third column). Nothing is appended if the file is missing. */
 static void zone_names_read(const char *dir, struct strv *names)
 {
 	AUTO_TEXT path = xprintf("%s/zone.tab", dir);
@@ -35,7 +35,10 @@ static void zone_names_read(const char *dir, struct strv *names)
 	}
 }
 
-/* The zone that was probably meant: one with few other letters, or one whose city was typed alone. Appends it. */
+/*
+ * Appends a suggestion: the zone with the smallest edit distance, or the one whose city was given
+ * alone.
+ */
 static void zone_suggest(const char *dir, const char *name, struct buf *out)
 {
 	AUTO_DONE(strv) names = {};

@@ -25,7 +25,7 @@ struct store_thread;
 struct clock_guard;
 struct zone_caches;
 
-/* What the routes may use. All pointers are borrowed and outlive the server. */
+/* The parts that routes use. All pointers are borrowed and outlive the server. */
 struct server_context {
 	const struct clock *clock;
 	struct store_thread *store;

@@ -27,7 +27,10 @@
  */
 #define LINGER (8 * USEC_MSEC)
 
-/* And up to twice that: from a failed batch to an empty one that tests the store. */
+/*
+ * After a failed batch the store is tested with an empty batch, once or twice this time later
+ * (random).
+ */
 #define PROBE_PAUSE (500 * USEC_MSEC)
 
 struct op_queue {

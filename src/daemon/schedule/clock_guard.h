@@ -32,7 +32,7 @@ void clock_guard_set_wait(struct clock_guard *t, usec_t wait);
  */
 void clock_guard_start(struct clock_guard *t, usec_t last_seen);
 
-/* What is allowed now, and when to call again at the latest. */
+/* Whether the node may plan and claim now, and when to call again at the latest. */
 struct clock_guard_verdict {
 	bool plan, claim;
 	usec_t again; /* USEC_NEVER: after on_change */

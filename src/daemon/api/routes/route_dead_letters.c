@@ -17,7 +17,7 @@
 
 #define STEP 500 /* dead letters per response */
 
-/* What is needed after the commit, when the request may have ended. */
+/* Used after the commit, when the request may have ended. */
 struct dead_ctx {
 	struct ticket *ticket;
 	struct run_watch_set *run_watch_set;

@@ -194,7 +194,7 @@ static bool read_cancelled_job(struct store *s, struct store_read *q, struct err
 	return true;
 }
 
-/* What is needed after the commit, when the request may have ended. */
+/* Used after the commit, when the request may have ended. */
 struct job_cancel_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;

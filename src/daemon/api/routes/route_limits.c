@@ -190,7 +190,7 @@ void route_owner_get(struct request *r)
 
 /* ---- changing ---- */
 
-/* What an operation needs until it is done. */
+/* The context of an operation; lives until on_done(). */
 struct limit_ctx {
 	struct ticket *ticket;
 	struct dispatcher *dispatcher;

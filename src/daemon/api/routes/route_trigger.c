@@ -20,7 +20,7 @@
 #include "wire/row_json.h"
 #include "wire/spec_json.h"
 
-/* What the operation borrows, until it is done. */
+/* The context of a trigger; the operation borrows from it until on_done(). */
 struct trigger_ctx {
 	char *ref;               /* owned: the job as given in the request */
 	json_t *given;           /* owned: parameters; NULL: none */

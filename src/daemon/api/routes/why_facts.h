@@ -38,7 +38,7 @@ struct why_facts_job {
 	struct job_spec spec;
 	struct schedule_set *set;   /* owned; NULL: the schedule cannot be parsed */
 	struct why_reason now;
-	struct why_reason held;     /* what keeps all runs from starting; WHY_NONE: nothing */
+	struct why_reason held;     /* the obstacle to all runs of the job; WHY_NONE: none */
 };
 /* The error of the last attempt of a run, to be freed; NULL: none, or the run succeeded. */
 bool why_facts_last_error(struct store *s, const struct run *r, char **ret, struct err *e);
