@@ -42,7 +42,7 @@ def stop_while_it_writes(c, d):
     while time.monotonic() < until:
         time.sleep(random.uniform(0, 0.01))
         d.process.send_signal(signal.SIGSTOP)
-        wait_until("it is stopped", 5, lambda: open("/proc/%d/stat" % d.process.pid).read().rsplit(") ", 1)[1][0] == "T", 0)
+        wait_until("the node is stopped", 5, lambda: open("/proc/%d/stat" % d.process.pid).read().rsplit(") ", 1)[1][0] == "T", 0)
         if d.process.pid in writers(c.store):
             return
         d.process.send_signal(signal.SIGCONT)
@@ -92,7 +92,7 @@ def a_node_stopped_with_the_write_lock_is_named_and_killed():
             over.set()
             load.join()
         assert "ended pid %d" % held.process.pid in other.said()
-        wait_until("the store is back", 30, lambda: not status(other)["store"]["away_since"])
+        wait_until("the store is available again", 30, lambda: not status(other)["store"]["away_since"])
         held.start()
         for d in c.nodes:
             assert d.wait_final(d.add(command=["true"])["id"], 60)["state"] == "succeeded"
@@ -116,7 +116,7 @@ def another_process_that_holds_the_store_is_named_and_not_killed():
         finally:
             stranger.kill()
             stranger.wait()
-        wait_until("the store is back", 30, lambda: not status(d)["store"]["away_since"])
+        wait_until("the store is available again", 30, lambda: not status(d)["store"]["away_since"])
         assert d.wait_final(d.add(command=["true"])["id"], 60)["state"] == "succeeded"
         assert "ended pid" not in d.said()
 

@@ -82,7 +82,7 @@ def descendants_of_a_killed_worker_end_before_its_next_attempt():
             daemon("left") + "echo $$ >$HOME/main; sleep 300"
         job = s.add("alice", script=script, sandbox="compat", retries=1, backoff="fixed:1s")["id"]
         os.kill(int(s.file("alice", "main")), signal.SIGKILL)
-        run = wait_until("it was tried again", 60, lambda: [r for r in s.runs("alice", job) if r["state"] in ("succeeded", "failed")])[0]
+        run = wait_until("the run has a second attempt", 60, lambda: [r for r in s.runs("alice", job) if r["state"] in ("succeeded", "failed")])[0]
         first, second = s.attempts("alice", run["id"])
         assert (first["outcome"], second["outcome"]) == ("failed", "succeeded"), (first, second)
         assert not runs(s.file("alice", "left"))
@@ -101,7 +101,7 @@ def processes_of_a_killed_spawner_end_before_its_runs_are_started_again():
         assert runs(s.file("alice", "orphan"))
         s.start_spawner()
         assert not runs(s.file("alice", "orphan"))
-        run = wait_until("it was tried again", 60, lambda: [r for r in s.runs("alice", job) if r["state"] in ("succeeded", "failed")])[0]
+        run = wait_until("the run has a second attempt", 60, lambda: [r for r in s.runs("alice", job) if r["state"] in ("succeeded", "failed")])[0]
         assert [a["outcome"] for a in s.attempts("alice", run["id"])] == ["lost", "succeeded"], s.attempts("alice", run["id"])
 
 

@@ -39,7 +39,7 @@ enum nss_status _nss_jslow_getpwnam_r(const char *s, struct passwd *p, char *b, 
 def not_started(s, user, job):
     """The error of the only attempt of a job that was not started."""
     run = wait_until("the job is not started", 30, lambda: next(iter(s.runs(user, job)), None))
-    run = wait_until("its attempt is over", 30,
+    run = wait_until("its attempt has ended", 30,
                      lambda: next((r for r in s.runs(user, job) if r["state"] not in ("queued", "claimed", "running")), None))
     attempts = s.attempts(user, run["id"])
     assert len(attempts) == 1 and attempts[0]["outcome"] in ("not_started", "denied"), attempts
@@ -129,7 +129,7 @@ def jobs_do_not_run_for_a_deleted_user_or_a_reused_uid():
         run = api.post("/v1/jobs/%d/run" % job)
         s.users["mallory"] = gone  # a new user with the same uid
         said = lambda: [a["error"] for r in s.runs("root", job) for a in s.attempts("root", r["id"]) if a["error"]]
-        wait_until("it is refused", 20, lambda: any("no user with uid" in e for e in said()))
+        wait_until("the run is refused", 20, lambda: any("no user with uid" in e for e in said()))
         s.write_users()
         os.makedirs(s.home("mallory"), exist_ok=True)
         s.api("root").call("POST", "/v1/jobs/%d/resume" % job)
@@ -243,7 +243,7 @@ def an_unavailable_user_database_is_asked_again_and_no_user_is_taken_for_deleted
         start_with_slow_nss(s)
         write("/etc/jslow-down", "")
         job = s.add("alice", command=["id", "-un"])["id"]
-        wait_until("it was tried", 20, lambda: "could not be looked up" in s.said())
+        wait_until("the lookup has failed", 20, lambda: "could not be looked up" in s.said())
         assert s.runs("alice", job)[0]["state"] in ("queued", "claimed")
         os.unlink("/etc/jslow-down")
         run = s.wait_final("alice", job, 60)
@@ -273,7 +273,7 @@ def a_start_that_waits_for_a_user_lookup_can_be_cancelled_and_is_dropped_with_it
         write("/etc/jslow-hangs", "")
         marks = [os.path.join(s.home("alice"), name) for name in ("one", "two")]
         first, second = (s.add("alice", command=["/bin/touch", mark])["id"] for mark in marks)
-        wait_until("both wait", 20, lambda: all(s.runs("alice", j)[0]["state"] == "claimed" for j in (first, second)))
+        wait_until("both runs wait for the lookup", 20, lambda: all(s.runs("alice", j)[0]["state"] == "claimed" for j in (first, second)))
         began, timeouts = time.monotonic(), s.said().count("did not answer in time")
         s.api("alice").post("/v1/runs/%d/cancel" % s.runs("alice", first)[0]["id"])
         run = s.wait_final("alice", first)

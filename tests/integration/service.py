@@ -44,11 +44,11 @@ def a_removed_or_replaced_socket_is_created_again():
             except Unreachable:
                 return False
         os.unlink(d.socket)
-        wait_until("it answers again after the removal", 20, answers)
+        wait_until("the daemon answers after the removal", 20, answers)
         with socket.socket(socket.AF_UNIX) as foreign:
             foreign.bind(os.path.join(d.dir, "foreign"))
             os.rename(foreign.getsockname(), d.socket)
-            wait_until("it answers again after the replacement", 20, answers)
+            wait_until("the daemon answers after the replacement", 20, answers)
 
 
 @case
@@ -76,7 +76,7 @@ def sighup_applies_a_changed_configuration_and_refuses_an_invalid_one():
 
         def running():
             return len([r for r in d.runs() if r["state"] == "running"])
-        wait_until("one runs", 20, lambda: running() == 1)
+        wait_until("one run is running", 20, lambda: running() == 1)
         time.sleep(0.3)
         assert running() == 1
         d.write_config("max-running = nonsense\n")
@@ -85,7 +85,7 @@ def sighup_applies_a_changed_configuration_and_refuses_an_invalid_one():
         assert running() == 1
         d.write_config("max-running = 3\n")
         d.process.send_signal(signal.SIGHUP)
-        wait_until("three run", 20, lambda: running() == 3)
+        wait_until("three runs are running", 20, lambda: running() == 3)
         for job in jobs:
             d.api().post("/v1/jobs/%d/cancel" % job, {"running": True})
 
@@ -138,7 +138,7 @@ def the_daemon_serves_on_an_inherited_socket():
         d.process = subprocess.Popen(["systemd-socket-activate", "-l", given, *names, *d.command()], env=d.env,
                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
-        wait_until("the socket is there", 20, lambda: os.path.exists(given))
+        wait_until("the socket exists", 20, lambda: os.path.exists(given))
         api = Api(given)
         assert api.call("POST", "/v1/jobs", {"command": ["true"]})[0] == 201
         api.close()

@@ -79,7 +79,7 @@ def keepers(s):
 def running(s, **spec):
     """Adds a job of alice and waits for its first output."""
     job = s.add("alice", **spec)["id"]
-    wait_until("it runs", 30, lambda: s.runs("alice", job) and s.jobctl("alice", "log", str(job), check=False).stdout)
+    wait_until("the job has written output", 30, lambda: s.runs("alice", job) and s.jobctl("alice", "log", str(job), check=False).stdout)
     return job
 
 
@@ -155,11 +155,11 @@ def many_short_runs_lose_no_end_and_leak_nothing():
         jobs = [{"script": "(setsid sleep 300 &) ; exit %d" % (i % 2)} for i in range(60)]
         jobs += [{"command": ["false"]} for i in range(60)] + [{"command": ["/does/not/exist"]} for i in range(10)]
         s.api("alice").post("/v1/jobs/bulk", {"jobs": jobs})
-        wait_until("all are over", 90, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 100)
+        wait_until("all runs have ended", 90, lambda: s.api("root").get("/v1/status")["runs"]["failed"] == 100)
         assert "exit status of process" not in s.said() and "cannot be identified" not in s.said(), s.said()
         closed(131)
         wait_until("no process is left", 20, lambda: not children_of(s.spawner.pid))
-        wait_until("nothing is open", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
+        wait_until("the descriptors are closed", 20, lambda: len(os.listdir("/proc/%d/fd" % s.spawner.pid)) <= fds)
 
 
 @case
@@ -204,7 +204,7 @@ def sessions_survive_a_reload_and_close_when_the_spawner_stops():
     with prepared() as s:
         job = running(s, script="echo one; while ! test -e ~/go; do sleep 0.05; done; exit 7")
         s.spawner.send_signal(signal.SIGHUP)
-        wait_until("it was reloaded", 20, lambda: "resumed with 1 workers" in s.said())
+        wait_until("the spawner was reloaded", 20, lambda: "resumed with 1 workers" in s.said())
         time.sleep(0.2)
         assert marks() == ONCE[:1] and len(keepers(s)) == 1, marks()
         write(s.home("alice") + "/go", "")
@@ -284,7 +284,7 @@ def a_start_with_a_hanging_session_is_repeated_after_a_reload_and_a_daemon_resta
         job = s.add("alice", script="echo >>ran")["id"]
         wait_until("a module hangs", 20, lambda: len(marks()) == 1)
         s.spawner.send_signal(signal.SIGHUP)
-        wait_until("it is tried again", 30, lambda: len(marks()) == 2)
+        wait_until("the start is repeated", 30, lambda: len(marks()) == 2)
         assert "the spawner is being upgraded" in s.said()
         s.engine.kill()
         s.engine.wait()
@@ -306,7 +306,7 @@ def secrets_work_in_a_session_and_a_crashing_module_is_retried():
         assert said.startswith("4\n") and "hush" not in said, said
         write("/etc/jobsched/mark", "kill -9 $PPID\n")
         job = s.add("alice", command=["id", "-un"])["id"]
-        wait_until("it was tried", 20, lambda: "was not opened" in s.said())
+        wait_until("the start was tried", 20, lambda: "was not opened" in s.said())
         write("/etc/jobsched/mark", "exit 0\n")
         assert s.wait_final("alice", job, 60)["state"] == "succeeded"
 

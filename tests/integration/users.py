@@ -147,10 +147,10 @@ def jobs_of_a_deleted_user_are_suspended_until_the_user_is_back():
     with System() as s:
         s.start()
         job = s.add("alice", name="tick", command=["id", "-un"], schedule="every 1s", catchup="none")["id"]
-        wait_until("it has run", 30, lambda: [r for r in s.runs("root", job) if r["state"] == "succeeded"])
+        wait_until("the job has run", 30, lambda: [r for r in s.runs("root", job) if r["state"] == "succeeded"])
         uid = s.users.pop("alice")
         s.write_users()
-        shown = wait_until("it is suspended", 90, lambda: (lambda j: j["state"] == "suspended" and j)(
+        shown = wait_until("the job is suspended", 90, lambda: (lambda j: j["state"] == "suspended" and j)(
             s.api("root").get("/v1/jobs/%d" % job)))
         assert shown["reason"] == "no_such_user", shown
         [denied] = [r for r in s.runs("root", job) if r["reason"] == "no_such_user"][:1]
@@ -162,7 +162,7 @@ def jobs_of_a_deleted_user_are_suspended_until_the_user_is_back():
         s.write_users()
         before = len(s.runs("root", job))
         s.jobctl("root", "resume", str(job))
-        wait_until("it runs again", 90, lambda: [r for r in s.runs("root", job)[:-before] if r["state"] == "succeeded"])
+        wait_until("the job runs again", 90, lambda: [r for r in s.runs("root", job)[:-before] if r["state"] == "succeeded"])
 
 
 @case
@@ -188,7 +188,7 @@ def a_new_user_with_a_reused_uid_inherits_nothing():
         s.jobctl("mallory", "run", "mine", "--wait")
         assert s.output("mallory", s.runs("mallory", own["id"])[0]["id"]) == "mallory\n"
         s.jobctl("root", "run", str(job))
-        refused = wait_until("it is refused", 90, lambda: (lambda r: r["state"] == "failed" and r)(s.runs("root", job)[0]))
+        refused = wait_until("the run is refused", 90, lambda: (lambda r: r["state"] == "failed" and r)(s.runs("root", job)[0]))
         assert refused["reason"] == "other_user", refused
         assert s.api("root").get("/v1/jobs/%d" % job)["state"] == "suspended"
 
@@ -206,7 +206,7 @@ def the_daemon_survives_repeated_crashes_of_the_spawner():
             s.start_spawner()
             assert s.engine.poll() is None, s.said()[-2000:]
         ids = {j["id"] for j in jobs}
-        wait_until("all are over", 60, lambda: all(r["state"] in FINAL for r in s.api("root").pages("/v1/runs", "runs")))
+        wait_until("all runs have ended", 60, lambda: all(r["state"] in FINAL for r in s.api("root").pages("/v1/runs", "runs")))
         assert {r["job"] for r in s.api("root").pages("/v1/runs", "runs")} == ids
 
 
@@ -286,7 +286,7 @@ def beside_a_hostile_neighbour(command, seconds, conf):
         bob = subprocess.Popen([sys.executable, "-c", HOSTILE, s.socket, str(seconds), json.dumps(command), str(s.uid("bob"))],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd="/")
         try:
-            wait_until("bob is at work", 30, lambda: s.api("root").get("/v1/status")["runs"]["queued"] > 2000)
+            wait_until("runs of bob are queued", 30, lambda: s.api("root").get("/v1/status")["runs"]["queued"] > 2000)
             began, took, waiting = time.time(), [], []
             while bob.poll() is None:
                 at = time.time()

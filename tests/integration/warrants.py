@@ -201,7 +201,7 @@ def a_connection_without_hello_does_not_become_root_after_a_reload():
         with Spawner(s, 990) as e, Spawner(s, 990) as silent:
             e.hello()
             s.spawner.send_signal(signal.SIGHUP)
-            wait_until("the spawner has replaced itself", 30, lambda: "resumed with 0 workers" in s.said())
+            wait_until("the new program has resumed", 30, lambda: "resumed with 0 workers" in s.said())
             try:
                 warrant, why = silent.ask(mine)
             except (AssertionError, OSError):
@@ -301,8 +301,8 @@ def exec_notices_of_root_run_as_root_and_mail_as_the_daemon():
                     return f.read()
             except FileNotFoundError:
                 return ""
-        wait_until("its command was run", 20, lambda: "failed" in read("told"))
-        wait_until("its mail was sent", 20, lambda: "failed" in read("mailed"))
+        wait_until("the command of the notice was run", 20, lambda: "failed" in read("told"))
+        wait_until("the mail of the notice was sent", 20, lambda: "failed" in read("mailed"))
         assert read("told").startswith("0\n") and read("mailed").startswith("990\n"), (read("told"), read("mailed"))
 
 
@@ -312,13 +312,13 @@ def warrants_survive_an_upgrade_and_a_reload_with_an_invalid_configuration():
         s.start()
         s.jobctl("alice", "add", "-n", "a", "--manual", "--", "true")
         job = s.jobctl("alice", "add", "-n", "long", "--", "sleep", "600").stdout.strip()
-        wait_until("it runs", 20, lambda: s.runs("alice", job)[0]["state"] == "running")
+        wait_until("the job runs", 20, lambda: s.runs("alice", job)[0]["state"] == "running")
         s.write_spawner_conf("require-warrant = some\n")
         s.spawner.send_signal(signal.SIGHUP)
-        wait_until("it is refused", 20, lambda: "not reloaded" in s.said())
+        wait_until("the reload is refused", 20, lambda: "not reloaded" in s.said())
         s.write_spawner_conf("require-warrant = all\n")
         s.spawner.send_signal(signal.SIGHUP)
-        wait_until("it is the next program", 20, lambda: "resumed with 1 workers" in s.said())
+        wait_until("the new program has resumed", 20, lambda: "resumed with 1 workers" in s.said())
         s.jobctl("alice", "run", "a", "--wait")
         s.jobctl("alice", "add", "--wait", "--", "true")
         assert s.runs("alice", job)[0]["state"] == "running"
@@ -364,7 +364,7 @@ def changes_to_a_job_without_a_warrant_are_refused():
         assert result.returncode == 4 and "as stored is not approved" in result.stderr, result
         assert "jobctl approve 1" in result.stderr, result
         s.jobctl("root", "run", "r")
-        wait_until("it is refused", 20, lambda: any("no warrant" in (a["error"] or "") for r in s.runs("root", 1)
+        wait_until("the run is refused", 20, lambda: any("no warrant" in (a["error"] or "") for r in s.runs("root", 1)
                                                     for a in s.attempts("root", r["id"])))
         s.jobctl("root", "approve", "--yes", "r")
         s.jobctl("root", "run", "r", "--wait")

@@ -180,7 +180,7 @@ size_t rig_logged(struct rig *g, const char *words)
 
 void rig_wait_logged(struct rig *g, const char *words, size_t times)
 {
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 
 	while (rig_logged(g, words) < times) {
 		if (clock_boot(&clock_system) >= until)
@@ -265,7 +265,7 @@ void rig_spin(struct rig *g, usec_t time)
 /* Each report is returned once; a second wait needs a second report. */
 const struct rig_report *rig_wait(struct rig *g, enum spawn_report_kind kind, int64_t run)
 {
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 
 	for (;;) {
 		for (size_t i = 0; i < g->n; i++)
@@ -336,7 +336,7 @@ void rig_expect(struct rig *g, const char *script, const char *output)
 bool rig_wait_gone(pid_t pid)
 {
 	AUTO_TEXT path = xprintf("/proc/%d/stat", (int)pid);
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 
 	do {
 		AUTO_DONE(buf) stat = {};
@@ -355,7 +355,7 @@ bool rig_wait_gone(pid_t pid)
 pid_t rig_file_pid(struct rig *g, const char *name)
 {
 	AUTO_TEXT path = xprintf("%s/%s", g->dir, name);
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 
 	do {
 		AUTO_DONE(buf) text = {};

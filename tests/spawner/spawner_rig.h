@@ -12,7 +12,7 @@
 
 struct sd_event;
 
-#define RIG_PATIENCE (20 * USEC_SEC)
+#define RIG_TIMEOUT (20 * USEC_SEC)
 
 struct rig_report {
 	struct spawn_report r; /* with the text of 'error' below */

@@ -160,7 +160,7 @@ static void processor_time_of_unreaped_processes_is_counted(void **state)
 
 static void groups_are_reused_and_removed_when_idle(void **state)
 {
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 
 	(void)state;
 	for (int i = 0; i < 50; i++)

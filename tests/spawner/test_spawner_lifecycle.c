@@ -133,7 +133,7 @@ static void take_kinds(const struct spawn_report *r, void *arg)
 static void the_client_waits_for_a_stopped_spawner_but_not_for_a_silent_one(void **state)
 {
 	AUTO_TEXT path = xprintf("%s/silent.sock", g.dir);
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 	struct spawn_client *stopped = NULL, *silent = NULL;
 	unsigned of_stopped = 0, of_silent = 0;
 	AUTO_FD fd = silent_listener(path);
@@ -152,7 +152,7 @@ static void the_client_waits_for_a_stopped_spawner_but_not_for_a_silent_one(void
 	spawn_client_health(stopped, &h);
 	assert_true(h.stopped);
 	kill(g.spawner, SIGCONT);
-	while (!of_stopped && clock_boot(&clock_system) < until + RIG_PATIENCE)
+	while (!of_stopped && clock_boot(&clock_system) < until + RIG_TIMEOUT)
 		sd_event_run(g.ev, 100000);
 	assert_int_equal(of_stopped, 1U << SPAWN_CONNECTED);
 	assert_string_equal(spawn_client_spawner(stopped), spawn_client_spawner(g.client));
@@ -231,7 +231,7 @@ static void an_idle_spawner_exits_unless_an_end_is_unreported(void **state)
 		rig_disconnect(&other);
 	}
 	from = clock_boot(&clock_system);
-	while (access(other.sock, F_OK) == 0 && clock_boot(&clock_system) - from < RIG_PATIENCE)
+	while (access(other.sock, F_OK) == 0 && clock_boot(&clock_system) - from < RIG_TIMEOUT)
 		poll(NULL, 0, 20);
 	assert_true(clock_boot(&clock_system) - from >= 900 * USEC_MSEC);
 	assert_true(access(other.sock, F_OK) < 0);

@@ -268,7 +268,7 @@ static void start_run(int64_t run, int64_t fence, const char *script)
  */
 static const struct rig_report *next_end(char *(*script)(int64_t run))
 {
-	usec_t until = clock_boot(&clock_system) + RIG_PATIENCE;
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
 
 	while (!rig_count(&g, SPAWN_ENDED, 0) && clock_boot(&clock_system) < until) {
 		if (rig_count(&g, SPAWN_NOT_STARTED, 0)) {
