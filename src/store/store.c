@@ -174,8 +174,8 @@ void store_free(struct store *s)
 	}
 	counters_rewind(s, 0);
 	free(s->counts);
-	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
-		free(s->shut[i].queue);
+	for (size_t i = 0; i < ELEMENTS(s->closed_lanes); i++)
+		free(s->closed_lanes[i].queue);
 	event_list_done(&s->events);
 	free(s->noted);
 	free(s->notices_held);

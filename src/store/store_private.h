@@ -35,8 +35,8 @@ struct store {
 		int64_t uid;
 		char *queue;            /* owned */
 		usec_t at;
-	} shut[32];                     /* lanes that a limit closed, and when that was last seen */
-	size_t next_shut;               /* the entry that is replaced next */
+	} closed_lanes[32];                     /* lanes that a limit closed, and when that was last seen */
+	size_t next_closed_lane;               /* the entry that is replaced next */
 	struct claim_wakeup claim_wakeup; /* when a claim can find runs */
 	int64_t segments;               /* mask of the segments whose slots wake this node; -1: all */
 	usec_t leader_lease_ends;       /* boottime, as last read; 0: not read yet */

@@ -17,12 +17,12 @@ const struct db_ops *const fixture_ops = &db_postgres_ops;
 const struct db_sql *const place_sql = &postgres_sql;
 const struct suite_part *const store_engine_parts[] = {&store_server_part, &store_rivals_part, NULL};
 
-/* The one server of this program; cmocka's group functions have no other place for it. */
+/* The server of this program; cmocka's group functions have no argument for it. */
 static char *server_dir;
 static pid_t server_pid;
 static int databases;
-static char *spare; /* a place whose store was dropped */
-static PGconn *side; /* beside the store's own connections, to the place asked last */
+static char *spare; /* a database whose store was dropped */
+static PGconn *side; /* an additional connection to the database that was last queried */
 static char *side_where;
 
 static void close_side(void)
@@ -31,7 +31,7 @@ static void close_side(void)
 	free(STEAL(side_where));
 }
 
-/* The server refuses to run as root: then the child becomes a user that is not. */
+/* The server refuses to run as root, so the child changes to another user. */
 static void become_unprivileged(void)
 {
 	const struct passwd *pw = getpwnam("postgres");
@@ -53,7 +53,7 @@ static pid_t start(const char *const argv[])
 		int fd;
 
 		become_unprivileged();
-		prctl(PR_SET_PDEATHSIG, SIGQUIT); /* a test that is cut short leaves no server */
+		prctl(PR_SET_PDEATHSIG, SIGQUIT); /* the server ends with the test */
 		fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 		dup2(fd, 1);
 		dup2(fd, 2);
@@ -250,7 +250,7 @@ void place_clear(const char *where)
 	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM job_revisions; DELETE FROM templates; DELETE FROM owners; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM outputs; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters; DELETE FROM running_jobs; DELETE FROM notices; DELETE FROM job_health;"
 		"DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
-		/* not by ALTER, after which every plan would be made again */
+		/* not by ALTER, which would invalidate every plan */
 		"SELECT setval('jobs_id', 1, false), setval('runs_id', 1, false), setval(pg_get_serial_sequence('notices', 'id'), 1, false)",
 		NULL);
 	if (++cleared % CLEARS_TO_VACUUM == 0)
@@ -270,7 +270,7 @@ char *place_new(void)
 	return place_of(name);
 }
 
-/* The database itself is used again: making one takes longer than a test. */
+/* The database is reused: creating one takes longer than a test. */
 void place_drop(const char *where)
 {
 	place_query(where, "DROP SCHEMA IF EXISTS jobsched CASCADE", NULL);

@@ -69,7 +69,7 @@ static void query(sqlite3 *h, const char *sql, struct buf *out)
 	}
 }
 
-/* Reading the schema, which each connection does, takes longer than most questions. */
+/* Runs several queries on one connection: reading the schema takes longer than most queries. */
 void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out)
 {
 	sqlite3 *h = NULL;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The end of a failed attempt as somebody judged it. */
+/* The end of a failed attempt, with the decision about the run. */
 static struct op *op_failed(const struct run *r, enum run_state becomes, usec_t due_at, usec_t at)
 {
 	struct op *op = op_ended(r, ATTEMPT_FAILED, at);
@@ -256,13 +256,13 @@ static void many_are_tried_again_in_steps_by_what_they_are(void **state)
 	assert_true(apply_one(s, purge));
 	assert_int_equal(dead_letters_op(purge)->runs.n, 1);
 	assert_int_equal(dead_letters_op(purge)->runs.v[0]->id, runs[7]);
-	/* a time: those that died from T0 + 150 to before T0 + 160 are numbers 20 and 21 */
+	/* a range of time: the letters from T0 + 150 to before T0 + 160 are numbers 20 and 21 */
 	dead_letters_op(late)->since = T0 + 150;
 	dead_letters_op(late)->until = T0 + 160;
 	assert_true(apply_one(s, late));
 	assert_int_equal(dead_letters_op(late)->runs.n, 2);
 	assert_int_equal(dead_letters_op(late)->runs.v[0]->id, runs[20]);
-	/* one owner, in steps; others' are passed over */
+	/* one owner, in steps; runs of others are left out */
 	do {
 		AUTO(op) *op = op_new(OP_DEAD_RETRY, NULL, NULL);
 

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Which call of the library's fails next; 0: none. These stand in for the kernel, hence no argument. */
+/* The calls that fail next; 0: none. The functions below replace system calls and have no other argument. */
 static int writes_left, syncs_left;
 
-/* In place of libc's for this program, SQLite included. */
+/* Replace the functions of libc in this program, including SQLite. */
 int fdatasync(int fd)
 {
 	if (syncs_left > 0 && --syncs_left == 0) {
@@ -101,7 +101,7 @@ static void a_failed_sync_stops_all_writing(void **state)
 	assert_false(batch_apply(f->store, &op, 1, &wake, &e));
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	assert_int_equal(op->err.kind, ERR_UNCERTAIN);
-	assert_false(batch_apply(f->store, &later, 1, &wake, &e)); /* a sync is never tried twice */
+	assert_false(batch_apply(f->store, &later, 1, &wake, &e)); /* a failed fsync is not repeated */
 	assert_int_equal(e.kind, ERR_UNCERTAIN);
 	reopen(f);
 	jobs = jobs_in(f->store);
@@ -110,7 +110,7 @@ static void a_failed_sync_stops_all_writing(void **state)
 	add_job(f->store, "after");
 }
 
-/* ---- a small file system of our own ---- */
+/* ---- a small file system ---- */
 
 static char *small_disk(const char *options)
 {
@@ -158,7 +158,7 @@ static void a_full_disk_refuses_new_work_and_still_records_ends(void **state)
 
 	(void)state;
 	if (!dir)
-		skip(); /* only root mounts; the failing writes above need nobody */
+		skip(); /* mounting needs root; the failing writes above do not */
 	s = open_or_fail(where, false);
 	assert_true(apply_one(s, node));
 	add_job(s, NULL);
@@ -176,19 +176,19 @@ static void a_full_disk_refuses_new_work_and_still_records_ends(void **state)
 		full = !op->ok;
 		assert_true(op->ok || op->err.kind == ERR_FULL);
 	}
-	assert_int_not_equal(access(reserve, F_OK), 0); /* given up */
+	assert_int_not_equal(access(reserve, F_OK), 0); /* released */
 	assert_false(apply_one(s, refused));
 	assert_int_equal(refused->err.kind, ERR_FULL);
 	assert_false(apply_one(s, claim));
 	assert_int_equal(claim->err.kind, ERR_FULL);
 	end_run(s, run, ATTEMPT_SUCCEEDED, T0 + 9);
 	store_free(s);
-	s = open_or_fail(where, false); /* also starts on a disk that is full */
+	s = open_or_fail(where, false); /* the store opens on a full disk */
 	ended = get_run(s, run->id);
 	assert_int_equal(ended->state, RUN_SUCCEEDED);
 	assert_int_equal(jobs_in(s), taken);
 	unlink(filler);
-	assert_true(apply_one(s, refused)); /* space is back, and so is the reserve */
+	assert_true(apply_one(s, refused)); /* with free space the reserve is allocated again */
 	assert_int_equal(access(reserve, F_OK), 0);
 	assert_counts_true(s);
 	store_free(s);
@@ -221,7 +221,7 @@ static void a_read_only_file_system_is_told_and_nothing_is_changed(void **state)
 
 /* ---- plans ---- */
 
-/* Reads a whole table on purpose: as far as its LIMIT goes, or by hand ('db check', a restore with no daemon there). */
+/* Queries that may scan a table: bounded by LIMIT, or run by hand ('db check', a restore without a daemon). */
 static bool may_scan(const char *query)
 {
 	return strcmp(query, "job_names_all") == 0 || text_starts(query, "check_") || text_starts(query, "restore_");
@@ -240,7 +240,7 @@ static void check_plan(sqlite3 *h, const struct db_query *q)
 		for (size_t i = 0; i < ELEMENTS(big); i++) {
 			AUTO_TEXT scan = xprintf("SCAN %s", big[i]);
 
-			/* In the order of an index is fine: such a walk ends at its LIMIT. */
+			/* A scan in the order of an index ends at its LIMIT. */
 			if (text_starts(step, scan) && !strstr(step, "USING") && !may_scan(q->name))
 				fail_msg("%s: %s", q->name, step);
 		}
@@ -262,9 +262,9 @@ static void no_statement_scans_a_table_that_grows(void **state)
 	sqlite3_close(h);
 }
 
-/* ---- what waits costs a claim nothing ---- */
+/* ---- waiting runs do not slow down a claim ---- */
 
-/* Instructions of SQLite's machine since it was last asked. */
+/* Virtual machine instructions of SQLite since the last call. */
 static int64_t work(struct store *s)
 {
 	const struct db_sqlite *d = (const struct db_sqlite *)s->db;

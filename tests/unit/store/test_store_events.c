@@ -31,7 +31,7 @@ static size_t count_of(struct store *s, enum event_what what)
 	return l.n;
 }
 
-/* An event of its own: of this job at this time, seen by this uid. */
+/* Adds an event of this job at this time that this uid can see. */
 static struct op *op_event(int64_t job, int64_t owner, usec_t at)
 {
 	struct op *op = op_new(OP_EVENT, NULL, NULL);
@@ -124,8 +124,8 @@ static void a_user_sees_his_own_jobs_and_acts_only(void **state)
 	AUTO_DONE(event_list) none = {};
 	int64_t job = 5;
 
-	put(s, 5, 2000, T0);  /* an administrator's act on bob's job */
-	put(s, 0, 0, T0 + 1); /* alice's on nothing: hers */
+	put(s, 5, 2000, T0);  /* an administrator acts on bob's job */
+	put(s, 0, 0, T0 + 1); /* alice acts, without a job */
 	read_events(s, (struct event_filter){.uid = 2000}, &mine);
 	assert_int_equal(mine.n, 1);
 	assert_int_equal(mine.v[0]->job, 5);

@@ -41,7 +41,7 @@ static bool try_once(struct trial *t, enum op_kind kind, enum fault_mode mode, i
 		assert_string_equal(found, t->before);
 	}
 	if (mode == FAULT_LOST || mode == FAULT_COMMITTED)
-		assert_true(applied && op->ok); /* a connection that comes back costs nobody anything */
+		assert_true(applied && op->ok); /* a lost connection that is restored has no effect */
 	if (strcmp(found, t->before) != 0)
 		world_build(t->s, t->where);
 	return t->fault->fired;
@@ -61,7 +61,7 @@ static void try_kind(struct trial *t, enum op_kind kind, enum fault_mode mode)
 	world_build(t->s, t->where);
 	while (try_once(t, kind, mode, n))
 		n++;
-	assert_true(n > (mode == FAULT_COMMITTED ? 1 : 5)); /* it did meet some calls */
+	assert_true(n > (mode == FAULT_COMMITTED ? 1 : 5)); /* the operation made some calls */
 	free(STEAL(t->before));
 	free(STEAL(t->after));
 }

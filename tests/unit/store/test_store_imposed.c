@@ -70,7 +70,7 @@ static void an_owner_does_not_lift_an_administrators_pause_of_a_job(void **state
 
 	assert_true(pause_job(s, id, T0, 0));
 	assert_denied(s, ann_resumes(op_resume(id, T0 + 2)));
-	assert_denied(s, ann_pauses(op_pause(id, T0 + 2, T0 + 3))); /* and does not replace it by a shorter one */
+	assert_denied(s, ann_pauses(op_pause(id, T0 + 2, T0 + 3))); /* nor replace it by a shorter pause */
 	assert_denied(s, ann_triggers(id, false));
 	assert_denied(s, ann_triggers(id, true));
 	assert_denied(s, ann_renames(id, "other"));
@@ -164,7 +164,7 @@ static void an_administrators_pause_outlives_a_cancellation_by_the_owner(void **
 	assert_denied(s, ann_ends(OP_JOB_REMOVE, id));
 	assert_denied(s, op_add("held", NULL, NULL));
 	assert_true(apply_one(s, other));
-	job_add_op(same)->job.now = T0 + HOUR; /* the pause is over by then */
+	job_add_op(same)->job.now = T0 + HOUR; /* the pause has ended by then */
 	assert_true(apply_one(s, same));
 	assert_counts_true(s);
 }

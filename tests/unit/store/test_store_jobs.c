@@ -387,7 +387,7 @@ static void names_for_a_suggestion_are_the_owners_own(void **state)
 	assert_int_equal(all.n, 3);
 }
 
-/* What adding would be refused for; ERR_NONE: nothing. */
+/* The error of a dry run; ERR_NONE: accepted. */
 static enum err_kind try_add(struct store *s, const char *name, const char *key, const char *spec, const char *field)
 {
 	AUTO(op) *op = op_add(name, key, spec);
@@ -446,13 +446,13 @@ static void a_job_hears_how_many_others_are_due_at_its_slot(void **state)
 		ops[i] = op_crowd(i < 12 ? T0 : T0 + USEC_MIN);
 	apply_all(f->store, ops, 3);
 	apply_all(f->store, ops + 3, 11);
-	assert_int_equal(job_add_op(ops[2])->job.crowd, 0);
-	assert_int_equal(job_add_op(ops[3])->job.crowd, 3);
-	assert_int_equal(job_add_op(ops[11])->job.crowd, 3);
-	assert_int_equal(job_add_op(ops[13])->job.crowd, 0);
+	assert_int_equal(job_add_op(ops[2])->job.density, 0);
+	assert_int_equal(job_add_op(ops[3])->job.density, 3);
+	assert_int_equal(job_add_op(ops[11])->job.density, 3);
+	assert_int_equal(job_add_op(ops[13])->job.density, 0);
 	reader = open_or_fail(f->where, true);
 	assert_true(job_dry_run(reader, &job_add_op(trial)->job, &e));
-	assert_int_equal(job_add_op(trial)->job.crowd, 10); /* counting ends there */
+	assert_int_equal(job_add_op(trial)->job.density, 10); /* the maximum */
 	for (size_t i = 0; i < ELEMENTS(ops); i++)
 		op_free(ops[i]);
 }

@@ -32,7 +32,7 @@ static struct batch_wake claim_wakes(struct store *s, size_t room, usec_t now, s
 	return wake;
 }
 
-/* Of the runs that a claim took, those of one owner. */
+/* Counts the claimed runs of one owner. */
 static size_t count_uid(const struct op *op, uint32_t uid)
 {
 	size_t n = 0;
@@ -57,7 +57,7 @@ static void a_full_queue_waits_for_an_end_and_not_for_time(void **state)
 	add_slots(s, &w);
 	wake = claim_wakes(s, 10, T0 + 10, &n);
 	assert_int_equal(n, 2);
-	assert_int_equal(wake.next_due, USEC_NEVER); /* nothing that time alone will change */
+	assert_int_equal(wake.next_due, USEC_NEVER); /* no time changes that */
 	wake = claim_wakes(s, 10, T0 + 10, &n);
 	assert_int_equal(n, 0);
 	run = get_run(s, 1);
@@ -152,7 +152,7 @@ static void what_expires_in_a_full_queue_says_so(void **state)
 	kept_is_true(state);
 }
 
-/* ---- whose turn ---- */
+/* ---- order of lanes ---- */
 
 static void two_owners_share_the_room(void **state)
 {
@@ -198,7 +198,7 @@ static void an_old_run_of_low_priority_goes_before_a_young_one_of_high(void **st
 	claim_is(state, 1, T0, "1");
 }
 
-/* ---- when to look again ---- */
+/* ---- wake-up times ---- */
 
 static void what_is_due_later_is_told_after_a_claim_too(void **state)
 {
@@ -274,7 +274,7 @@ static void a_failed_batch_forgets_what_it_knew(void **state)
 	assert_true(wake.next_due <= T0 + USEC_MIN);
 }
 
-/* ---- what a backlog costs ---- */
+/* ---- the cost of a backlog ---- */
 
 static const struct db_ops *real_ops;
 static size_t steps;
@@ -325,7 +325,7 @@ static void a_backlog_of_one_job_costs_others_nothing(void **state)
 			wake = claim_wakes(s, 8, now + USEC_SEC, &n);
 			assert_int_equal(n, 0);
 		} while (wake.next_due <= now + USEC_SEC && ++claims < 100);
-		assert_in_range(claims, 10, 60); /* each was looked at once, in bites */
+		assert_in_range(claims, 10, 60); /* each was examined once, in chunks */
 		add_slots(s, &same_lane);
 		cost = steps_of_claim(s, now + 2 * USEC_SEC, 8, &n);
 		assert_int_equal(n, 1);

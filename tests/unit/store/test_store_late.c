@@ -54,7 +54,7 @@ static void those_in_time_do_not_wait_for_those_left_behind(void **state)
 	c = get_job(s, older);
 	assert_int_equal(a->next_slot, T0 + USEC_SEC); /* its run, queued now */
 	assert_int_equal(plan_op(plan)->runs, 1);
-	assert_int_equal(b->next_slot, T0 - USEC_DAY); /* as they were, for the next round */
+	assert_int_equal(b->next_slot, T0 - USEC_DAY); /* unchanged, for the next round */
 	assert_int_equal(c->next_slot, T0 - USEC_HOUR);
 }
 
@@ -103,14 +103,14 @@ static void an_engine_learns_when_the_last_one_was_there(void **state)
 	job_add_op(add)->job.now = T0 + 7;
 	assert_true(apply_one(s, add));
 	assert_true(apply_one(s, after_crash));
-	assert_int_equal(node_open_op(after_crash)->last_seen, T0 + 7); /* it made a run then */
+	assert_int_equal(node_open_op(after_crash)->last_seen, T0 + 7); /* the time of its last run */
 	op_fill(node_close_op(close), .node = "n2", .now = T0 + USEC_MIN);
 	assert_true(apply_one(s, close));
 	assert_true(apply_one(s, after_close));
 	assert_int_equal(node_open_op(after_close)->last_seen, T0 + USEC_MIN);
 }
 
-/* ---- after a time when nobody was there ---- */
+/* ---- after downtime ---- */
 
 /* Misses all but the newest; 'arg' counts the jobs asked about. */
 static size_t all_but_the_newest(const struct late_job *late, usec_t now, bool *ret_caught_up, void *arg)
@@ -146,7 +146,7 @@ static void planned_runs_that_passed_unseen_are_missed_as_the_policy_says(void *
 	assert_true(apply_one(s, plan));
 	assert_true(apply_one(s, late));
 	assert_int_equal(asked, 1);
-	assert_int_equal(late_runs_op(late)->missed, 3); /* of seconds 1 to 4; 0 was due while somebody was there, 5 is to come */
+	assert_int_equal(late_runs_op(late)->missed, 3); /* of seconds 1 to 4; 0 was due before the downtime, 5 is later */
 	assert_int_equal(late_runs_op(late)->more, 0);
 	assert_true(list_runs_page(s, &filter, &runs, NULL));
 	assert_int_equal(runs.n, 6);
@@ -204,7 +204,7 @@ static void a_job_whose_last_run_was_missed_is_finished(void **state)
 	assert_counts_true(s);
 }
 
-/* More late runs than one transaction looks at, three of each job. */
+/* More late runs than one transaction examines, three of each job. */
 static void many_late_runs_are_looked_at_in_pages_and_no_job_twice(void **state)
 {
 	enum { JOBS = 1500 };
@@ -249,14 +249,14 @@ static void a_clock_set_back_undoes_what_was_planned_for_later(void **state)
 	assert_true(apply_one(s, plan));
 	done = claim_one(s, T0);
 	end_run(s, done, ATTEMPT_SUCCEEDED, T0);
-	now = add_job(s, "now"); /* its slot is the moment of submission */
+	now = add_job(s, "now"); /* its slot is the time of submission */
 	once = add_due(s, "once", T0 + USEC_DAY);
 	op_fill(late_runs_op(late), .since = back, .now = back, .set_back = true, .fn = every_one);
 	wake = apply_all(s, &late, 1);
 	assert_int_equal(late_runs_op(late)->undone, 5);
-	assert_true(wake.next_slot > back && wake.next_slot <= back + 1); /* to be found again from there */
+	assert_true(wake.next_slot > back && wake.next_slot <= back + 1); /* the planner searches from there */
 	job = get_job(s, tick);
-	assert_int_equal(job->last_run.id, done->id); /* what ran is history */
+	assert_int_equal(job->last_run.id, done->id); /* ended runs are kept */
 	job_free(STEAL(job));
 	soon = claim_one(s, back);
 	assert_non_null(soon);

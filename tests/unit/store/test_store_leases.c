@@ -78,7 +78,7 @@ static void a_node_is_given_up_only_after_its_lease(void **state)
 	assert_int_equal(leader_op(late)->lost.v[0].run->id, run->id);
 	ours = get_run(s, run->id);
 	assert_string_equal(ours->node, NODE);
-	assert_string_equal(ours->node_name, "one"); /* for people */
+	assert_string_equal(ours->node_name, "one"); /* shown in lists */
 	assert_int_equal(ours->fence, run->fence);
 	assert_counts_true(s);
 }
@@ -147,7 +147,7 @@ static void a_node_that_left_is_waited_for_only_with_what_its_spawner_holds(void
 
 	add_job(s, NULL);
 	claim_op(claim)->node = OTHER;
-	assert_true(apply_one(s, claim)); /* and never started */
+	assert_true(apply_one(s, claim)); /* claimed but not started */
 	assert_int_equal(renew(s, NODE, "one"), 1);
 	assert_true(apply_one(s, close));
 	assert_true(apply_one(s, soon));

@@ -165,10 +165,10 @@ static void a_queue_in_use_is_not_removed(void **state)
 	job_add_op(idle)->job.run_at = 0;
 	job_add_op(idle)->job.next_slot = T0 + USEC_DAY;
 	assert_true(apply_one(s, idle));
-	assert_false(apply_one(s, meanwhile)); /* no run waits, and one will */
+	assert_false(apply_one(s, meanwhile)); /* no run waits yet */
 	make_queue(s, "night");
 	job_add_op(adding)->job.queue = "night";
-	apply_all(s, together, 2); /* the job came first, though its count is not written yet */
+	apply_all(s, together, 2); /* the job was added first; its counter is not written yet */
 	assert_true(adding->ok);
 	assert_false(early->ok);
 	assert_int_equal(early->err.kind, ERR_CONFLICT);

@@ -19,7 +19,7 @@
 #define RUNS 300
 #define RARE(i) ((i) % 20 == 7)
 
-/* Jobs that differ in everything a filter looks at. */
+/* Adds jobs that differ in every value a filter uses. */
 static void add_many(struct store *s)
 {
 	struct op *ops[JOBS];

@@ -64,11 +64,11 @@ static void nobody_resigns_for_want_of_another(void **state)
 	op_fill(node_command_op(resign), .order = NODE_RESIGN, .now = T0);
 	op_fill(node_command_op(drain), .name = "one", .order = NODE_DRAIN, .now = T0);
 	assert_int_equal(renew(s, NODE, "one"), 1);
-	assert_false(apply_one(s, resign)); /* alone */
+	assert_false(apply_one(s, resign)); /* the only node */
 	assert_int_equal(resign->err.kind, ERR_CONFLICT);
 	open_node(s, OTHER, "two");
 	give_order(s, "two", NODE_DRAIN, true);
-	assert_false(apply_one(s, resign)); /* the other one takes no work */
+	assert_false(apply_one(s, resign)); /* the other node is drained */
 	assert_true(apply_one(s, drain));
 	assert_int_equal(node_command_op(drain)->others, 0);
 	give_order(s, "two", NODE_UNDRAIN, true);
@@ -76,7 +76,7 @@ static void nobody_resigns_for_want_of_another(void **state)
 	assert_int_equal(node_command_op(drain)->others, 1);
 	assert_true(apply_one(s, resign));
 	lease_ends(where_of(state), OTHER);
-	assert_false(apply_one(s, resign)); /* gone */
+	assert_false(apply_one(s, resign)); /* the lease of the other node has ended */
 }
 
 static void orders_to_nobody_are_refused(void **state)
@@ -130,7 +130,7 @@ static void people_see_the_nodes_and_who_leads(void **state)
 	assert_in_range(l.v[1].lease_remains, TTL / 2, TTL);
 }
 
-/* The first one that has left, of so many. */
+/* Checks the number of nodes that left, and returns the first. */
 static struct node_view *first_gone(struct store *s, usec_t now, size_t n, struct node_list *l)
 {
 	struct err e = {};
@@ -209,7 +209,7 @@ static void a_run_with_labels_waits_for_a_node_that_has_them_all(void **state)
 	assert_int_equal(claim_with(s, "\nzone=a\n"), 0);
 	assert_int_equal(claim_with(s, "\nzone=ab\ngpu=yes\n"), 0);
 	add_job(s, "anywhere");
-	assert_int_equal(claim_with(s, "\nzone=b\n"), 1); /* it does not stand in the way of others */
+	assert_int_equal(claim_with(s, "\nzone=b\n"), 1); /* it does not block other runs */
 	assert_int_equal(claim_with(s, "\ngpu=yes\nzone=a\nmore=x\n"), 1);
 }
 

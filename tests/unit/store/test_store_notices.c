@@ -17,7 +17,7 @@
 #define SPEC "{\"command\":[\"true\"],\"notify\":[\"mail:ann\",\"exec:say it\"]}"
 #define LEASE (3 * USEC_MIN)
 
-/* One run per letter, a second apart: q queued, m a slot that was missed, p one of a paused job. */
+/* One run per letter, a second apart: q queued, m missed slot, p skipped by a pause. */
 static void by_letters(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
 {
 	const char *letters = arg;
@@ -212,11 +212,11 @@ static void a_notice_is_tried_again_and_given_up(void **state)
 	assert_int_equal(notices_due_op(first)->taken.n, 1);
 	apply_all(s, &early, 1);
 	assert_int_equal(notices_due_op(early)->taken.n, 0);
-	wake = apply_all(s, &second, 1); /* we never said what became of it */
+	wake = apply_all(s, &second, 1); /* its result was not recorded */
 	assert_int_equal(notices_due_op(second)->taken.n, 1);
 	assert_int_equal(notices_due_op(second)->taken.v[0]->tries, 2);
 	assert_int_equal(wake.next_notice, T0 + USEC_SEC + 2 * LEASE);
-	assert_false(tell_done(s, notices_due_op(first)->taken.v[0], NOTICE_SENT, 0)); /* too late: it is another's now */
+	assert_false(tell_done(s, notices_due_op(first)->taken.v[0], NOTICE_SENT, 0)); /* too late: another engine has taken it */
 	assert_notice_counts(s, 1, 0, 0);
 	assert_true(tell_done(s, notices_due_op(second)->taken.v[0], NOTICE_WAITING, T0 + USEC_HOUR));
 	assert_false(tell_done(s, notices_due_op(second)->taken.v[0], NOTICE_FAILED, 0) &&
@@ -306,7 +306,7 @@ static void an_owner_with_many_notices_leaves_slots_to_others(void **state)
 	wake = take_shared(s, &first, T0, 0, 0);
 	assert_int_equal(taken_of(first, 1000), 4); /* of 8 slots as many as remain free */
 	assert_true(notices_due_op(first)->held);
-	assert_int_equal(wake.next_notice, USEC_NEVER); /* no time helps, only a slot */
+	assert_int_equal(wake.next_notice, USEC_NEVER); /* it waits for a slot, not for a time */
 	have_due(s, 1001, "alert", 1);
 	wake = take_shared(s, &second, T0, 1000, 4);
 	assert_int_equal(taken_of(second, 1001), 1);
@@ -335,7 +335,7 @@ static void test_notices_are_refused_while_very_many_wait(void **state)
 			op_free(ops[i]);
 		}
 	}
-	late = op_tell(1000, job_add_op(add)->job.id, 7, NOTICE_KIND_LONG); /* what a run has to tell is never refused */
+	late = op_tell(1000, job_add_op(add)->job.id, 7, NOTICE_KIND_LONG); /* notices of a run are not refused */
 	assert_true(apply_one(s, late));
 }
 
@@ -457,7 +457,7 @@ static void old_notices_go_while_new_ones_come(void **state)
 	apply_all(s, &later, 1);
 	assert_notice_counts(s, 1, 1, 0);
 	apply_all(s, &much_later, 1);
-	assert_notice_counts(s, 1, 0, 0); /* what waits stays */
+	assert_notice_counts(s, 1, 0, 0); /* waiting notices are kept */
 }
 
 static const struct CMUnitTest tests[] = {

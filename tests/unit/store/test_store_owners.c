@@ -36,7 +36,7 @@ static void who_comes_to_a_used_uid_has_another_number(void **state)
 	assert_int_equal(n, 4001 + OWNER_STEP);
 	assert_int_equal(owner_uid(n), 4001);
 	assert_true(owner_read_named(s, "ann", &n, &e));
-	assert_int_equal(n, 4002); /* of two the latest */
+	assert_int_equal(n, 4002); /* the latest of two */
 }
 
 static int64_t add_for(struct store *s, int64_t number, const char *owner)

@@ -45,7 +45,7 @@ static void what_is_planned_but_not_due_is_planned_again(void **state)
 	wake = apply_all(s, &pause, 1);
 	assert_true(pause->ok);
 	assert_int_equal(wake.next_due, USEC_NEVER);
-	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC); /* the planner finds it there */
+	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC); /* the planner starts there */
 	j = get_job(s, job_add_op(add)->job.id);
 	assert_int_equal(j->next_slot, T0 + 3 * USEC_SEC);
 	assert_counts_true(s);
@@ -82,13 +82,13 @@ static void runs_that_go_on_are_told_by_a_pause(void **state)
 	assert_int_equal(pause_op(pause)->open.n, 1);
 	assert_int_equal(pause_op(pause)->open.v[0]->id, r->id);
 	end_run(s, r, ATTEMPT_SUCCEEDED, T0 + 2);
-	assert_int_equal(state_of(s, id), JOB_PAUSED); /* it ends as it is: paused, not finished */
+	assert_int_equal(state_of(s, id), JOB_PAUSED); /* the job stays paused */
 	{
 		AUTO(op) *resume = op_resume(id, T0 + 3);
 
 		assert_true(apply_one(s, resume));
 	}
-	assert_int_equal(state_of(s, id), JOB_FINISHED); /* nothing was left for it to do */
+	assert_int_equal(state_of(s, id), JOB_FINISHED); /* it had no slot left */
 	assert_counts_true(s);
 }
 
@@ -291,7 +291,7 @@ static void a_suspended_job_is_resumed_when_the_cause_is_gone(void **state)
 	bool gone = true;
 	struct batch_wake wake;
 
-	assert_true(pause_job(s, id, T0, 0)); /* a paused one has slots, too */
+	assert_true(pause_job(s, id, T0, 0)); /* paused jobs have slots as well */
 	op_fill(plan_op(plan), .now = T0, .horizon = T0 + HOUR, .limit = 10, .fn = zone_is_gone, .fn_arg = &gone);
 	assert_true(apply_one(s, plan));
 	assert_int_equal(state_of(s, id), JOB_SUSPENDED);

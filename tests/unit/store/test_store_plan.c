@@ -32,7 +32,7 @@ static void each_slot_in_the_window_becomes_a_run(void **state)
 	assert_int_equal(wake.next_slot, T0 + 6 * USEC_SEC);
 	assert_int_equal(wake.next_due, T0);
 	job = get_job(s, job_add_op(add)->job.id);
-	assert_int_equal(job->next_slot, T0); /* people ask for the next run, planned or not */
+	assert_int_equal(job->next_slot, T0); /* lists show the next run, planned or not */
 	assert_true(apply_one(s, claim));
 	assert_int_equal(claim_op(claim)->claimed.n, 3);
 	assert_int_equal(claim_op(claim)->claimed.v[2].run->slot, T0 + 2 * USEC_SEC);
@@ -193,7 +193,7 @@ static void a_job_that_waits_for_its_run_is_looked_at_when_that_ended(void **sta
 	assert_int_equal(claim_op(claim)->claimed.n, 1);
 	end = op_ended(claim_op(claim)->claimed.v[0].run, ATTEMPT_SUCCEEDED, T0 + 3 * USEC_SEC);
 	wake = apply_all(s, &end, 1);
-	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC + 1); /* no whole second: find the next one from there */
+	assert_int_equal(wake.next_slot, T0 + 3 * USEC_SEC + 1); /* not a whole second: the planner searches from there */
 	job = get_job(s, id);
 	assert_int_equal(job->state, JOB_ACTIVE);
 	assert_int_equal(job->next_slot, 0);
@@ -216,7 +216,7 @@ static void a_cancelled_run_does_not_have_its_slot_planned_again(void **state)
 	op_fill(run_cancel_op(cancel), .uid = -1, .id = runs.v[0]->id, .now = T0 - 3 * USEC_SEC);
 	wake = apply_all(s, &cancel, 1);
 	assert_int_equal(run_cancel_op(cancel)->run->state, RUN_CANCELLED);
-	assert_int_equal(wake.next_slot, runs.v[0]->slot - 1); /* from there, the slot itself counts as the end */
+	assert_int_equal(wake.next_slot, runs.v[0]->slot - 1); /* the search starts just before the slot */
 }
 
 static struct op *op_boot(const char *name, const char *boot, usec_t now)

@@ -125,7 +125,7 @@ static void small_steps_come_to_the_end(void **state)
 	assert_counts_true(s);
 }
 
-/* The pass goes on where the last one ended: what was kept then for want of newer runs goes with the next old one. */
+/* A pass continues where the last one ended: runs that were kept because newer ones were missing are deleted with the next old run. */
 static void what_was_kept_goes_when_newer_runs_came(void **state)
 {
 	struct store *s = store_of(state);
@@ -202,7 +202,7 @@ static void an_open_run_and_a_dead_letter_keep_their_job(void **state)
 	assert_counts_true(s);
 }
 
-/* Passes of a budget until no owner is left that could give; returns the last state of the pass. */
+/* Runs passes until no owner has history to delete; returns the last state of the pass. */
 static struct prune_pass keep_budget(struct store *s, const struct owner_budget *b)
 {
 	struct prune_pass pass = {};
@@ -277,7 +277,7 @@ static void ended_and_removed_jobs_of_an_owner_beyond_its_limit_go(void **state)
 	keep_budget(s, &(struct owner_budget){.per_owner = 1});
 	assert_false(job_is_there(s, gone));
 	assert_false(job_is_there(s, once));
-	assert_true(job_is_there(s, keyed)); /* its key means this job for a while */
+	assert_true(job_is_there(s, keyed)); /* its key refers to this job for a while */
 	assert_true(job_is_there(s, live));
 	assert_counts_true(s);
 }
@@ -341,7 +341,7 @@ static void output_can_go_before_its_run(void **state)
 	attempt_list_done(&attempts);
 }
 
-/* A run of somebody, with so much output. */
+/* Adds a run of this owner with this much output. */
 static void write_as(struct store *s, int64_t uid, int64_t bytes, usec_t at)
 {
 	AUTO(op) *add = op_add(NULL, NULL, NULL), *end = NULL;

@@ -36,7 +36,7 @@ static void ask(struct store *s, int64_t id)
 	assert_false(output_relay_op(op)->gone);
 }
 
-/* Whether there was somebody to hand it to. */
+/* Hands a part over; returns whether the relay still exists. */
 static bool put(struct store *s, int64_t id, const char *node, int64_t number, bool last)
 {
 	AUTO(op) *op = op_relay(RELAY_PUT, id, node);
@@ -129,7 +129,7 @@ static void parts_are_taken_once_and_in_order(void **state)
 	open_node(s, OTHER, "two");
 	ask(s, RELAY);
 	assert_true(put(s, RELAY, OTHER, 1, false) && put(s, RELAY, OTHER, 2, false));
-	assert_true(put(s, RELAY, OTHER, 2, false)); /* said twice */
+	assert_true(put(s, RELAY, OTHER, 2, false)); /* reported twice */
 	l = look(s, NODE);
 	assert_int_equal(l.n, 1);
 	assert_true(!l.v[0].serves && l.v[0].alive && l.v[0].ready == 2);
@@ -263,7 +263,7 @@ static void a_node_is_not_asked_by_too_many(void **state)
 	assert_int_equal(op->err.kind, ERR_BUSY);
 	assert_non_null(strstr(op->err.msg, "'two'"));
 	place_query(where_of(state), "UPDATE relays SET until = 1 WHERE id = 1", NULL);
-	ask(s, 1001); /* one of them has stopped asking */
+	ask(s, 1001); /* one of them has ended */
 }
 
 static const struct CMUnitTest tests[] = {

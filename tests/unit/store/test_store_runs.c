@@ -198,7 +198,7 @@ static void an_end_told_twice_is_recorded_once(void **state)
 	assert_counts_true(s);
 }
 
-/* Whether of a lost one whose end came after all, or of one that its spawner gave as lost. */
+/* For a lost run whose end arrived later, and for one that its spawner reported as lost. */
 static void what_a_late_end_kept_of_its_output_is_counted_once(void **state)
 {
 	struct store *s = store_of(state);
@@ -414,7 +414,7 @@ static void a_new_engine_takes_over_what_its_spawner_has(void **state)
 	assert_true(apply_one(s, late));
 	assert_true(run_ended_op(late)->stale);
 
-	/* A new spawner: what the old one had is lost, also when the engine dies before it could say so. */
+	/* A new spawner: the runs of the old one are lost, even if the engine ends before it records that. */
 	assert_true(apply_one(s, third));
 	assert_int_equal(node_open_op(third)->other_spawner.n, 2);
 	assert_true(apply_one(s, fourth));

@@ -16,7 +16,7 @@ static const char one_more[] = "CREATE TABLE extra (n INT); INSERT INTO extra VA
 static const char one_broken[] = "UPDATE meta SET value = '99' WHERE key = 'schema'; INSERT INTO extra VALUES (8);"
 				 "INSERT INTO no_such_table VALUES (1)";
 
-/* Ours, one that adds a table, one that fails. */
+/* The real migrations, one that adds a table, one that fails. */
 static void more_migrations(const char **ret)
 {
 	int n = place_sql->n_migrations;
@@ -69,13 +69,13 @@ static void migrations_go_forward_and_keep_the_rows(void **state)
 	place_query(f->where, "SELECT value FROM meta WHERE key = 'schema'", &rows);
 	assert_string_equal(rows.data, after);
 
-	/* The older program refuses what the newer one made. */
+	/* The older program refuses the newer schema. */
 	assert_false(store_open_with(fixture_ops, &(struct db_options){.where = f->where}, &s, &e));
 	assert_int_equal(e.kind, ERR_REFUSED);
 	assert_non_null(strstr(e.msg, "newer version"));
 }
 
-/* Runs the migration that fills COUNT_STORE once more, as over a store of before. */
+/* Runs the migration that fills COUNT_STORE again, as on an older store. */
 static void a_migration_counts_the_bytes_of_each_owner(void **state)
 {
 	struct fixture *f = *state;

@@ -59,7 +59,7 @@ static void a_store_that_is_away_is_busy_and_comes_back(void **state)
 	assert_counts_true(f->store);
 }
 
-/* What the server says of itself, and whether trying again may help. */
+/* SQLSTATE codes, and whether a retry may help. */
 static const struct {
 	const char *state;
 	enum err_kind kind;
@@ -71,13 +71,13 @@ static const struct {
 	{"40P01", ERR_BUSY},        /* deadlock */
 	{"55P03", ERR_BUSY},        /* lock timeout */
 	{"57014", ERR_BUSY},        /* statement timeout */
-	{"25006", ERR_BUSY},        /* it has become a standby */
-	{"58030", ERR_BUSY},        /* its disk fails */
+	{"25006", ERR_BUSY},        /* the server is a standby */
+	{"58030", ERR_BUSY},        /* I/O error */
 	{"57P03", ERR_BUSY},        /* it is starting */
 	{"08006", ERR_BUSY},
 	{"54000", ERR_TOO_LARGE},
 	{"22012", ERR_INTERNAL},
-	{"XX001", ERR_UNCERTAIN},   /* damaged: nothing more is written */
+	{"XX001", ERR_UNCERTAIN},   /* damaged: no further writes */
 };
 
 static void what_the_server_says_is_understood(void **state)
@@ -101,7 +101,7 @@ static void what_the_server_says_is_understood(void **state)
 			fail_msg("%s: %d, not %d: %s", sayings[i].state, op->err.kind, sayings[i].kind, op->err.msg);
 		place_query(where, "DROP TRIGGER refuse ON jobs", NULL);
 	}
-	add_job(s, NULL); /* and it is none the worse for it */
+	add_job(s, NULL); /* the session still works */
 	assert_counts_true(s);
 }
 
@@ -115,7 +115,7 @@ static void nobody_at_the_other_end_is_told_at_open(void **state)
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 }
 
-/* ---- servers that take a connection and say nothing ---- */
+/* ---- servers that accept a connection and do not answer ---- */
 
 /* Listens as a server would. Returns its directory, caller frees. */
 static char *silent_server(int *ret_fd)
@@ -155,7 +155,7 @@ static void a_silent_server_is_given_up_well_within_the_lease(void **state)
 	took = clock_boot(&clock_system) - began;
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	assert_non_null(strstr(e.msg, "no answer"));
-	assert_true(took >= 600 * USEC_MSEC); /* a third of it */
+	assert_true(took >= 600 * USEC_MSEC); /* a third of the lease */
 	assert_true(took < 4 * USEC_SEC);     /* without a lease it is eight seconds */
 	silent_server_end(dir, fd);
 }
@@ -209,7 +209,7 @@ static void *claim_until_empty(void *arg)
 		store_free(s);
 		return NULL;
 	}
-	for (int idle = 0; idle < 3; idle = got ? 0 : idle + 1) { /* what a peer holds is skipped, not waited for */
+	for (int idle = 0; idle < 3; idle = got ? 0 : idle + 1) { /* runs that a peer has locked are skipped */
 		AUTO(op) *op = claim_as(n);
 
 		n->failed |= !batch_apply(s, &op, 1, &(struct batch_wake){}, &e) || !op->ok;
@@ -344,7 +344,7 @@ static void nodes_that_start_together_make_one_schema(void **state)
 	place_drop(where);
 }
 
-/* ---- the witness ---- */
+/* ---- the row in 'writers' ---- */
 
 static void *commit_later(void *arg)
 {
@@ -363,7 +363,7 @@ static void a_commit_still_under_way_is_waited_for(void **state)
 	pthread_t thread;
 	struct err e = {};
 
-	place_query(f->where, sql, NULL); /* as the session we lost would hold it */
+	place_query(f->where, sql, NULL); /* as the lost session would hold it */
 	pthread_create(&thread, NULL, commit_later, f->where);
 	assert_true(tx_begin(&tx, s, true, &e));
 	q = query_start(s->db, Q_WRITER_GET, &e);
@@ -399,7 +399,7 @@ static bool has_line(const char *plan, const char *what, const char *table)
 	return strstr(plan, line) != NULL;
 }
 
-/* As they are made at the start, when the tables are empty: they stay when there are millions of rows. */
+/* Plans that are made on empty tables must also suit millions of rows. */
 static void check_plan(const char *where, const struct db_query *q)
 {
 	static const char *const big[] = {"jobs", "runs", "due", "attempts", "job_tags", "notices", "job_health"};

@@ -102,7 +102,7 @@ static void cancelled_and_changed_jobs_are_not_triggered(void **state)
 		pause_times_op(end)->now = T0 + HOUR;
 		wake = apply_all(s, &end, 1);
 		assert_int_equal(wake.pause_end, USEC_NEVER);
-		assert_int_equal(state_of(s, id), JOB_CANCELLED); /* nothing wakes it up again */
+		assert_int_equal(state_of(s, id), JOB_CANCELLED); /* it stays cancelled */
 	}
 	assert_counts_true(s);
 }
@@ -142,7 +142,7 @@ static void a_cancelled_job_that_is_resumed_goes_on_with_its_next_slot(void **st
 	assert_true(resume->ok && resume_op(resume)->found);
 	assert_int_equal(resume_op(resume)->was, JOB_CANCELLED);
 	assert_int_equal(state_of(s, id), JOB_ACTIVE);
-	assert_int_equal(wake.next_slot, later / HOUR * HOUR + HOUR); /* what passed meanwhile is not caught up */
+	assert_int_equal(wake.next_slot, later / HOUR * HOUR + HOUR); /* missed slots are not caught up */
 	assert_counts_true(s);
 }
 
@@ -159,7 +159,7 @@ static void a_cancelled_job_without_a_slot_left_becomes_finished(void **state)
 	assert_true(apply_one(s, resume));
 	assert_int_equal(state_of(s, id), JOB_FINISHED);
 	assert_counts_true(s);
-	assert_true(apply_one(s, trigger)); /* which is what jobctl advises */
+	assert_true(apply_one(s, trigger)); /* as jobctl advises */
 }
 
 static void a_cancelled_job_whose_name_is_taken_stays_cancelled(void **state)

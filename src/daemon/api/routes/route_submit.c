@@ -105,7 +105,7 @@ static void answer_new(struct request *r, struct job_new *n, struct submission *
 	 */
 	if (!f->findings)
 		submission_set_number(s, 0, n, request_zones(r), &e);
-	forecast_slot_density(f, n->next_slot, n->crowd);
+	forecast_slot_density(f, n->next_slot, n->density);
 	o = describe_new(n, f, &e);
 	if (o)
 		request_answer_json(r, 201, o);
@@ -288,7 +288,7 @@ static bool read_dry_run(struct store *s, struct store_read *q, struct err *e)
 	f = &o->s.v[0].forecast;
 	if (!job_dry_run(s, n, e))
 		return false;
-	forecast_slot_density(f, n->next_slot, n->crowd);
+	forecast_slot_density(f, n->next_slot, n->density);
 	known = (struct existing){.q.scope = q->scope, .id = n->id, .run = n->run};
 	return put_answer(q, n->existed && !n->replaced ? describe_existing(s, &known, f, e)
 							: describe_dry_run(n, f, e));

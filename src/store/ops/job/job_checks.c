@@ -312,7 +312,7 @@ static bool dry_run_one(struct store *s, struct adding *a, struct err *e)
 	if (id && !expired)
 		return job_check_refuse_key(a, id);
 	return job_check_name(s, a, e) && (!a->j->density_max || !a->j->next_slot ||
-		slot_density_count(s, a->j->next_slot, a->j->density_max, &a->j->crowd, e));
+		slot_density_count(s, a->j->next_slot, a->j->density_max, &a->j->density, e));
 }
 
 bool job_dry_run(struct store *s, struct job_new *j, struct err *e)

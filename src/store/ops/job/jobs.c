@@ -285,7 +285,7 @@ static bool densities_count(struct store *s, struct adding *a, size_t n, struct 
 			if (!slot_density_of_job(s, j, &seen[k].jobs, e))
 				return false;
 		}
-		j->crowd = seen[k].jobs;
+		j->density = seen[k].jobs;
 	}
 	return true;
 }
@@ -382,7 +382,7 @@ bool job_bulk_apply(struct store *s, struct op *const *ops, size_t n, struct err
 
 void job_new_reset(struct job_new *j)
 {
-	j->id = j->run = j->crowd = 0;
+	j->id = j->run = j->density = 0;
 	j->existed = j->replaced = false;
 }
 

@@ -46,7 +46,7 @@ struct job_new {
 	int64_t run;             /* run that was queued at once; 0: none */
 	bool existed;            /* the key with the same content, or the name, was known: nothing was added */
 	bool replaced;           /* ... and that job has this definition now */
-	int64_t crowd;           /* other jobs at next_slot; 0 when the batch has too many different slots */
+	int64_t density;         /* other jobs at next_slot; 0 when the batch has too many different slots */
 };
 
 struct op_job_add {

@@ -52,7 +52,7 @@ static struct candidate *candidate_read(struct claim *c, struct lane *l, struct 
 	f->slot = query_get_int(q);
 	r->due_at = query_get_int(q);
 	f->held_by = r->held_by = query_get_copy(q);
-	if (!f->held_by && l->shut_at >= r->due_at)
+	if (!f->held_by && l->closed_at >= r->due_at)
 		f->held_by = "limit";
 	f->policy.overlap = (enum overlap_word)query_get_int(q);
 	f->policy.overlap_waiting = query_get_int(q);
@@ -76,8 +76,8 @@ static struct candidate *candidate_read(struct claim *c, struct lane *l, struct 
 		r->job->taken = query_get_int(q);
 	else
 		query_get_int(q); /* outdated: this claim has changed it */
-	r->place = query_get_int(q);
-	f->has_permit = r->place > 0;
+	r->permit = query_get_int(q);
+	f->has_permit = r->permit > 0;
 	f->overtaken = query_get_int(q) > 0;
 	f->caught_up = query_get_int(q);
 	return r;
@@ -148,7 +148,7 @@ static bool permits_read(struct claim *c, int query, const char *jobs, struct se
 		struct job_now *j = job_of(c, query_get_int(&q));
 		struct permit_holder h = {};
 
-		h.place = query_get_int(&q);
+		h.permit = query_get_int(&q);
 		h.run = query_get_int(&q);
 		if (runs)
 			set_id(runs, h.run);

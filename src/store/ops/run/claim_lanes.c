@@ -97,11 +97,11 @@ static struct tally *tally_find(struct claim *c, int64_t uid, const char *queue)
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
-		int place = tally_compare(c->tallies[middle], uid, queue);
+		int order = tally_compare(c->tallies[middle], uid, queue);
 
-		if (place == 0)
+		if (order == 0)
 			return c->tallies[middle];
-		if (place < 0)
+		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -223,9 +223,9 @@ static bool any_due(const struct claim *c)
 
 usec_t claim_lane_closed_at(const struct store *s, const char *queue, int64_t uid)
 {
-	for (size_t i = 0; i < ELEMENTS(s->shut); i++)
-		if (s->shut[i].at && s->shut[i].uid == uid && text_equal(s->shut[i].queue, queue))
-			return s->shut[i].at;
+	for (size_t i = 0; i < ELEMENTS(s->closed_lanes); i++)
+		if (s->closed_lanes[i].at && s->closed_lanes[i].uid == uid && text_equal(s->closed_lanes[i].queue, queue))
+			return s->closed_lanes[i].at;
 	return 0;
 }
 
@@ -233,17 +233,17 @@ static void lane_note_closed(struct store *s, const struct lane *l, usec_t now)
 {
 	size_t i = 0;
 
-	while (i < ELEMENTS(s->shut) && !(s->shut[i].at && s->shut[i].uid == l->uid &&
-						text_equal(s->shut[i].queue, l->queue)))
+	while (i < ELEMENTS(s->closed_lanes) && !(s->closed_lanes[i].at && s->closed_lanes[i].uid == l->uid &&
+						text_equal(s->closed_lanes[i].queue, l->queue)))
 		i++;
-	if (i == ELEMENTS(s->shut)) {
-		i = s->next_shut;
-		s->next_shut = (i + 1) % ELEMENTS(s->shut);
-		free(s->shut[i].queue);
-		s->shut[i].queue = xstrdup(l->queue);
-		s->shut[i].uid = l->uid;
+	if (i == ELEMENTS(s->closed_lanes)) {
+		i = s->next_closed_lane;
+		s->next_closed_lane = (i + 1) % ELEMENTS(s->closed_lanes);
+		free(s->closed_lanes[i].queue);
+		s->closed_lanes[i].queue = xstrdup(l->queue);
+		s->closed_lanes[i].uid = l->uid;
 	}
-	s->shut[i].at = now;
+	s->closed_lanes[i].at = now;
 }
 
 static void link_lanes(struct claim *c)
@@ -255,7 +255,7 @@ static void link_lanes(struct claim *c)
 		l->of_queue = queue_share(c, l->queue);
 		l->of_owner = owner_share(c, l->uid);
 		l->tally = tally_find(c, l->uid, l->queue);
-		l->shut_at = claim_lane_closed_at(c->s, l->queue, l->uid);
+		l->closed_at = claim_lane_closed_at(c->s, l->queue, l->uid);
 	}
 }
 

@@ -25,7 +25,7 @@ struct tally {
 
 /* A due run, and the decision about it. */
 struct candidate {
-	int64_t id, place;           /* number of its permit; 0: none */
+	int64_t id, permit;          /* number of its permit; 0: none */
 	usec_t due_at;
 	struct claim_facts facts;
 	char *held_by;               /* owned */
@@ -37,7 +37,7 @@ struct candidate {
 
 /* A run that has an overlap permit. */
 struct permit_holder {
-	int64_t place, run, fence;
+	int64_t permit, run, fence;
 	enum run_state state;
 	struct candidate *here;      /* the candidate of this claim that got the permit; NULL: it had it before */
 };
@@ -70,7 +70,7 @@ struct lane {
 	bool read_all;               /* no other run of it is due */
 	usec_t then;                 /* with read_all: when its first later run is due */
 	size_t deferred;             /* decided without a start */
-	usec_t shut_at;              /* when a limit was last seen to close it; 0: not recently */
+	usec_t closed_at;            /* when a limit was last seen to close it; 0: not recently */
 };
 
 struct claim_pause {

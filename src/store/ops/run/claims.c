@@ -41,10 +41,10 @@ static struct claim_verdict verdict(const struct candidate *r)
 	return claim_decide(&f);
 }
 
-static bool permit_in_use(const struct job_now *j, int64_t place)
+static bool permit_in_use(const struct job_now *j, int64_t permit)
 {
 	for (size_t i = 0; i < j->n_holders; i++)
-		if (j->holders[i].place == place)
+		if (j->holders[i].permit == permit)
 			return true;
 	return false;
 }
@@ -53,11 +53,11 @@ static void permit_take(struct candidate *r)
 {
 	struct job_now *j = r->job;
 
-	r->place = 1;
-	while (permit_in_use(j, r->place))
-		r->place++;
+	r->permit = 1;
+	while (permit_in_use(j, r->permit))
+		r->permit++;
 	j->holders = xgrow(j->holders, j->n_holders, sizeof(*j->holders));
-	j->holders[j->n_holders++] = (struct permit_holder){.place = r->place, .run = r->id, .state = RUN_CLAIMED, .here = r};
+	j->holders[j->n_holders++] = (struct permit_holder){.permit = r->permit, .run = r->id, .state = RUN_CLAIMED, .here = r};
 	j->taken++;
 }
 
@@ -311,14 +311,14 @@ static bool replacements_write(struct claim *c, struct err *e)
 	return set_execute(c->s, Q_RUNS_REPLACE, &c->replaced, e);
 }
 
-static bool permits_insert(struct claim *c, int64_t place, struct set *runs, struct map *placed, struct err *e)
+static bool permits_insert(struct claim *c, int64_t permit, struct set *runs, struct map *granted, struct err *e)
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_INSERT, e);
 
 	query_text(&q, set_json(runs));
-	query_int(&q, place);
+	query_int(&q, permit);
 	while (query_row(&q))
-		map_put(placed, query_get_int(&q), c);
+		map_put(granted, query_get_int(&q), c);
 	return !q.failed;
 }
 
@@ -326,9 +326,9 @@ static bool permits_insert(struct claim *c, int64_t place, struct set *runs, str
  * Inserts all first permits in one statement, then all second ones, and so on: most jobs have one.
  * A run whose permit is in use after all does not start.
  */
-static bool permits_write(struct claim *c, struct map *placed, struct err *e)
+static bool permits_write(struct claim *c, struct map *granted, struct err *e)
 {
-	for (int64_t place = 1, next; place > 0; place = next) {
+	for (int64_t permit = 1, next; permit > 0; permit = next) {
 		AUTO_SET runs = {};
 
 		next = 0;
@@ -337,12 +337,12 @@ static bool permits_write(struct claim *c, struct map *placed, struct err *e)
 
 			if (r->verdict.verb != CLAIM_START || !r->verdict.takes_permit)
 				continue;
-			if (r->place == place)
+			if (r->permit == permit)
 				set_id(&runs, r->id);
-			else if (r->place > place && (next == 0 || r->place < next))
-				next = r->place;
+			else if (r->permit > permit && (next == 0 || r->permit < next))
+				next = r->permit;
 		}
-		if (runs.n > 0 && !permits_insert(c, place, &runs, placed, e))
+		if (runs.n > 0 && !permits_insert(c, permit, &runs, granted, e))
 			return false;
 	}
 	return true;
@@ -350,18 +350,18 @@ static bool permits_write(struct claim *c, struct map *placed, struct err *e)
 
 static bool starts_write(struct claim *c, const char *spawner, struct err *e)
 {
-	AUTO_DONE(map) placed = {};
+	AUTO_DONE(map) granted = {};
 	AUTO_DONE(map) ours = {};
 	AUTO_SET starts = {};
 	AUTO_SET ids = {};
 	AUTO_QUERY q = {};
 
-	if (!permits_write(c, &placed, e))
+	if (!permits_write(c, &granted, e))
 		return false;
 	for (size_t i = 0; i < c->n_decided; i++) {
 		const struct candidate *r = c->decided[i];
 
-		if (r->verdict.verb == CLAIM_START && (!r->verdict.takes_permit || map_get(&placed, r->id)))
+		if (r->verdict.verb == CLAIM_START && (!r->verdict.takes_permit || map_get(&granted, r->id)))
 			set_id(&starts, r->id);
 	}
 	if (starts.n == 0)
