@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Measures several nodes on one PostgreSQL: takeover, throughput, wake-up, planning, moves of segments, a herd, idle cost.
+# Measures several nodes on one PostgreSQL: takeover, throughput, wake-up, planning, segment moves, restart, idle cost.
 #
 # usage: tests/bench/bench_cluster.py [PART[=TRIALS]...]      with top_builddir set; without parts, all of them
 import contextlib
@@ -13,7 +13,7 @@ from nodes import Cluster, server
 
 
 def line(what, limit, ours, unit, good):
-    """'limit' is what is asked for; the ratio is above 1 where ours is better."""
+    """Prints a measurement and its requirement 'limit'. A ratio above 1 meets the requirement."""
     ratio = (ours / limit if good == "more" else limit / ours) if limit and ours else float("nan")
     print("%-64s %9.2f %s, %s %9.2f   %5.2f" % (what, ours, unit, "at least" if good == "more" else "at most", limit, ratio))
     sys.stdout.flush()
@@ -25,42 +25,42 @@ def percentile(values, p):
 
 def balanced(c):
     n = len(c.nodes)
-    wait_until("the schedule is spread", 60, lambda: all(c.segments(d) in range(64 // n, 64 // n + 2) for d in c.nodes), 0.05)
+    wait_until("the segments are balanced", 60, lambda: all(c.segments(d) in range(64 // n, 64 // n + 2) for d in c.nodes), 0.05)
 
 
 def takeover(lease, trials):
-    """From SIGKILL of the leader until the store has another one."""
+    """The time from SIGKILL of the leader until another node leads."""
     took = []
     with Cluster(3, True, "lease = %d\nrun-lease = %d\n" % (lease, lease)) as c:
         for _ in range(trials):
             balanced(c)
             leader = c.leader()
             asked = c.others(leader)[0]
-            time.sleep(lease * len(took) / trials / 3)  # at any moment between two renewals
+            time.sleep(lease * len(took) / trials / 3)  # at different times between two renewals
             began = time.monotonic()
             leader.kill()
-            wait_until("another leads", 4 * lease, lambda: c.leader(asked) not in (None, leader), 0.005)
+            wait_until("another node leads", 4 * lease, lambda: c.leader(asked) not in (None, leader), 0.005)
             took.append(time.monotonic() - began)
             leader.start()
-    line("another leads after SIGKILL, lease %d s, longest of %d" % (lease, trials), lease + 1, max(took), "s", "less")
+    line("another node leads after SIGKILL, lease %d s, longest of %d" % (lease, trials), lease + 1, max(took), "s", "less")
     print("%-64s %9.2f s, least %.2f s" % ("  median", percentile(took, 50), min(took)))
 
 
 def throughput(nodes, room=10, rounds=8):
-    """Jobs that sleep a second: what bounds them is the room of the nodes."""
+    """Runs jobs that sleep one second. Only max-running of the nodes limits the throughput."""
     with Cluster(nodes, True, "max-running = %d\n" % room) as c:
         n = nodes * room * rounds
         jobs = [{"command": ["sleep", "1"]} for _ in range(n)]
         began = time.monotonic()
         c.nodes[0].api().post("/v1/jobs/bulk", {"jobs": jobs})
-        wait_until("all have run", 120, lambda: c.nodes[0].api().get("/v1/status")["runs"]["succeeded"] == n, 0.02)
+        wait_until("all jobs have run", 120, lambda: c.nodes[0].api().get("/v1/status")["runs"]["succeeded"] == n, 0.02)
         took = time.monotonic() - began
     line("runs of 'sleep 1' on %d nodes with room for %d each" % (nodes, room), 0.8 * nodes * room, n / took, "/s", "more")
     return n / took
 
 
 def wakeup(trials):
-    """Submitted on a node that takes nothing, started on another that is idle."""
+    """The time from submission on a drained node to the start on another, idle node."""
     late = []
     with Cluster(2, True) as c:
         there = c.nodes[1]
@@ -74,7 +74,7 @@ def wakeup(trials):
 
 
 def planner(jobs=30000, seconds=10):
-    """Three nodes that plan and, being drained all, start nothing."""
+    """Planned slots per second on three drained nodes, which start no runs."""
     with Cluster(3, True) as c:
         d = c.nodes[0]
         for i in range(3):
@@ -90,24 +90,24 @@ def planner(jobs=30000, seconds=10):
 
 
 def moves():
-    """Segments that change hands, by the terms they have in the store."""
+    """Counts the segments that move to another node, by their terms in the store."""
     with Cluster(3, True) as c:
         terms = lambda: int(c.server.sql("SELECT sum(term) FROM jobsched.segments")[0][0])
         asked = c.nodes[0]
         if c.leader() is c.nodes[2]:
             asked.jobctl("node", "resign", "n2")
-            wait_until("another leads", 30, lambda: c.leader(asked) not in (None, c.nodes[2]))
+            wait_until("another node leads", 30, lambda: c.leader(asked) not in (None, c.nodes[2]))
         for what, act in (("leave", c.nodes[2].stop), ("join", c.nodes[2].start), ("death", c.nodes[2].kill)):
             before = terms()
             act()
             want = 3 if what == "join" else 2
-            wait_until("the schedule is spread", 60, lambda: c.segments(asked) in range(64 // want, 64 // want + 2), 0.05)
+            wait_until("the segments are balanced", 60, lambda: c.segments(asked) in range(64 // want, 64 // want + 2), 0.05)
             time.sleep(1)
             line("segments moved at the %s of one of 3 nodes" % what, 1.5 * 64 / 3, terms() - before, "", "less")
 
 
 def herd(jobs=50, down=10):
-    """All nodes are down while 500 slots pass; then they come back at once, and people ask."""
+    """The API latency after all nodes were down for 500 slots and have restarted at the same time."""
     asked, late = 0, []
     with Cluster(3, True) as c:
         d = c.nodes[0]
@@ -135,7 +135,7 @@ def herd(jobs=50, down=10):
 
 
 def threads(pid):
-    """Processor seconds and switches of all threads of a process."""
+    """The CPU seconds and context switches of all threads of a process."""
     cpu = switches = 0
     for tid in os.listdir("/proc/%d/task" % pid):
         with contextlib.suppress(OSError):
@@ -180,7 +180,7 @@ def main(*parts):
     try:
         server()
     except Skip as reason:
-        print("several nodes are not measured: %s" % reason)
+        print("the cluster is not measured: %s" % reason)
         return
     for part in parts or PARTS:
         name, _, n = part.partition("=")

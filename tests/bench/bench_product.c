@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures submissions and runs through the real daemon, beside the limits of this machine. */
+/* Measures submissions and runs of a real daemon, and the limits of this machine for comparison. */
 #include "base/err.h"
 #include "bench/measure.h"
 #include "wire/http_client.h"
@@ -26,12 +26,12 @@
 
 extern char **environ;
 
-/* One daemon of our own in a directory of our own. */
+/* A daemon in a temporary directory. */
 struct bench {
 	char dir[64], socket[128];
-	pid_t pid, spawner;  /* the engine; 0: the spawner is to be found */
-	uid_t owner;         /* who submits the jobs that run */
-	const char *sandbox; /* of these; NULL: the default */
+	pid_t pid, spawner;  /* the daemon; a spawner of 0 is not known yet */
+	uid_t owner;         /* submits the jobs that run */
+	const char *sandbox; /* of these jobs; NULL: the default */
 	double seconds;      /* of each measurement */
 	int runs;
 };
@@ -56,7 +56,7 @@ static struct http_client *connected(const struct bench *b)
 	return c;
 }
 
-/* The daemon sees who it was when the connection was made. */
+/* The daemon uses the uid at the time of connect(). */
 static struct http_client *connected_as_owner(const struct bench *b)
 {
 	struct http_client *c;
@@ -121,7 +121,7 @@ static void daemon_stop(struct bench *b)
 	nftw(b->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A job that will not run while we measure. */
+/* A job that is not due during the measurement. */
 static json_t *later(void)
 {
 	return json_pack("{s:[s], s:[s]}", "command", "true", "schedule", "2099-01-01T00:00:00Z");
@@ -147,7 +147,7 @@ static void *submitter(void *arg)
 {
 	const struct bench *b = arg;
 
-	return (void *)(intptr_t)(submit_one_by_one(b) * 1000); /* thousandths per second */
+	return (void *)(intptr_t)(submit_one_by_one(b) * 1000); /* per 1000 seconds */
 }
 
 static double submit_by_many(struct bench *b)
@@ -202,7 +202,7 @@ static json_int_t succeeded(struct http_client *c)
 	return n;
 }
 
-/* The spawner that was started for our directory. */
+/* The spawner of this daemon, found by its directory. */
 static pid_t spawner_of(const struct bench *b)
 {
 	DIR *proc = opendir("/proc");
@@ -229,10 +229,10 @@ static pid_t spawner_of(const struct bench *b)
 }
 
 struct run_rate {
-	double per_second, engine, spawner, all; /* the latter: CPU microseconds per run; all: with the jobs' own */
+	double per_second, engine, spawner, all; /* CPU microseconds per run; 'all' includes the jobs */
 };
 
-/* The limit, and what it costs; the latter does not depend on who else uses the machine. */
+/* Bare process starts per second and their CPU time. The CPU time does not depend on other load of the machine. */
 struct bare {
 	double per_second, cpu;
 };
@@ -249,7 +249,7 @@ static struct bare between(struct bare a, struct bare b)
 	return (struct bare){(a.per_second + b.per_second) / 2, (a.cpu + b.cpu) / 2};
 }
 
-/* Asks seldom until the end is near: each question costs the engine as much as several runs. */
+/* Polls rarely until most runs have ended, because a request costs the daemon as much as several runs. */
 static void await_runs(const struct bench *b, struct http_client *c, json_int_t before, double start)
 {
 	json_int_t done;
@@ -263,7 +263,7 @@ static void await_runs(const struct bench *b, struct http_client *c, json_int_t 
 	}
 }
 
-/* All are due at one instant; the time until the last of them is recorded counts. */
+/* All runs are due at the same time. Measures the time until the last end is recorded. */
 static struct run_rate run_all(const struct bench *b)
 {
 	AUTO(http_client) *c = connected(b);
@@ -296,7 +296,7 @@ static struct run_rate run_all(const struct bench *b)
 	};
 }
 
-/* From the answer to a submission for "now" to the start of its process, in milliseconds. */
+/* The longest time from the submission of a job to the recorded end of its run, in milliseconds. */
 static double start_delay(const struct bench *b)
 {
 	AUTO(http_client) *c = connected(b);
@@ -336,7 +336,7 @@ static void print_runs(const char *what, const struct run_rate *r, struct bare l
 	printf("%-52s %10.0f us of CPU per run\n", "  spawner", r->spawner);
 }
 
-/* A daemon that others have started; one profile after the other, each between two measurements of the limit. */
+/* Measures a running daemon with each profile, between two measurements of the limit. */
 static int measure_profiles(struct bench *b, char **profiles)
 {
 	struct bare before = bare_starts(b->seconds), after;
@@ -393,7 +393,7 @@ int main(int argc, char **argv)
 	line("submissions by 64 clients", submit_by_many(&b), "one by one", single);
 	line("submissions in requests of 1000", submit_in_bulk(&b), "rows in commits of 1000", many);
 	r = run_all(&b);
-	spawn = between(spawn, bare_starts(b.seconds)); /* the machine is not alone: before and after */
+	spawn = between(spawn, bare_starts(b.seconds)); /* measured before and after, because other load changes */
 	print_runs("runs of 'true', durable, 8 in flight", &r, spawn);
 	printf("%-52s %10.1f ms\n", "submission to recorded end of 'true', worst of 20", start_delay(&b));
 	daemon_stop(&b);

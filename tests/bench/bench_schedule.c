@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many next slots a second, dense and sparse, beside a bitmap loop that knows neither zones nor texts. */
+/* Measures next slots per second, compared with a bitmap loop without zones and parsing. */
 #include "base/err.h"
 #include "base/text.h"
 #include "base/tzfile.h"
@@ -14,14 +14,14 @@
 #define FROM INT64_C(1704067200) /* 2024-01-01T00:00:00Z */
 #define UNTIL INT64_C(6500000000) /* in 2175 */
 #define SECONDS 0.5
-#define ROUND 2000 /* between two looks at the clock */
+#define ROUND 2000 /* calls between two readings of the clock */
 
-/* ---- the limit ---- */
+/* ---- the bitmap loop ---- */
 
 struct plain {
 	uint64_t minute;
 	uint32_t hour, day, month;
-	int fifth; /* weekday whose fifth of the month is wanted; -1: any day */
+	int fifth; /* only the fifth occurrence of this weekday in a month; -1: any day */
 };
 
 static uint32_t plain_days(const struct plain *p, int year, int month)
@@ -37,7 +37,7 @@ static uint32_t plain_days(const struct plain *p, int year, int month)
 	return days;
 }
 
-/* No date is left out: the time of day says it all. */
+/* For schedules that include every day: only the time of day is computed. */
 static int64_t plain_daily(const struct plain *p, int64_t t)
 {
 	int of_day;
@@ -113,7 +113,7 @@ static double plain_rate(const struct plain *p)
 	return (double)n / spent;
 }
 
-/* ---- ours ---- */
+/* ---- the schedule module ---- */
 
 static double our_rate(const struct schedule *s)
 {
@@ -146,7 +146,7 @@ static const char *const zone_names[] = { "UTC", "Europe/Berlin", "Australia/Lor
 
 static const struct {
 	const char *text;
-	double floor; /* a second; 0: none is set */
+	double floor; /* required slots per second; 0: none */
 	struct plain plain;
 } rows[] = {
 	{ "* * * * *", 2e6, { ~UINT64_C(0) >> 4, 0xffffff, 0xfffffffe, 0x1ffe, -1 } },
@@ -158,7 +158,7 @@ static const struct {
 
 static void bench_next(const struct zone *const zones[])
 {
-	printf("next slots a second, in millions\n%-16s %8s", "", "limit");
+	printf("next slots per second, in millions\n%-16s %8s", "", "limit");
 	for (size_t k = 0; k < ELEMENTS(zone_names); k++)
 		printf(" %20s", zone_names[k]);
 	printf(" %8s\n", "floor");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the spawner's protocol costs: runs of 'true' per second, bare and through it, while N others sleep. */
+/* Measures runs of 'true' per second, bare and through the spawner, while N other workers sleep. */
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -83,7 +83,7 @@ static double through_round(struct through *t, const char *sock)
 	return (double)t->done * USEC_SEC / (double)(clock_boot(&clock_system) - from);
 }
 
-/* Workers that only exist: the cost of a run should not depend on them. */
+/* Starts sleeping workers. The cost of a run should not depend on their number. */
 static void start_sleepers(struct through *t, const char *sock, int n)
 {
 	struct start_plan p = {.fence = 1, .attempt = 1, .run = INT32_MAX};
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 	AUTO_TEXT sock = NULL;
 	AUTO_TEXT clean = NULL;
 	struct through t = {.plan = {.fence = 1, .attempt = 1, .output_limit = 1 << 20}};
-	int sleepers = argc > 1 ? atoi(argv[1]) : 0; /* and a sandbox profile after it */
+	int sleepers = argc > 1 ? atoi(argv[1]) : 0; /* the next argument is a sandbox profile */
 	double bare = 0, through = 0, before, bare_cpu = 0, through_cpu = 0, bare_runs = 0;
 	pid_t spawner;
 
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 	t.plan.spec.sandbox = xstrdup(argc > 2 ? argv[2] : NULL);
 	start_sleepers(&t, sock, sleepers);
 	before = bench_cpu(spawner);
-	for (int i = 0; i < ROUNDS; i++) { /* in turns, because the machine is never the same twice */
+	for (int i = 0; i < ROUNDS; i++) { /* interleaved, because the load of the machine changes */
 		double rate, from = bench_cpu_tree(getpid());
 
 		rate = limit_spawn(IN_FLIGHT, (double)ROUND / USEC_SEC);
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
 	printf("CPU per run, all processes: bare %.0f us, through the spawner %.0f us, ratio %.2f\n",
 		bare_cpu * 1e6 / bare_runs, through_cpu * 1e6 / (double)t.plan.run,
 		bare_cpu / bare_runs / (through_cpu / (double)t.plan.run));
-	printf("spawner's own time per run, vfork included, %d others asleep: %.0f us\n", sleepers,
+	printf("spawner's own time per run, vfork included, %d sleeping workers: %.0f us\n", sleepers,
 		(bench_cpu(spawner) - before) * 1e6 / (double)t.plan.run);
 	start_plan_done(&t.plan);
 	kill(spawner, SIGTERM);

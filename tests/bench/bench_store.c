@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures whole lives of runs through the store, by size of batch, beside bare commits of the same file system. */
+/* Measures complete runs (add, claim, start, end) in the store by batch size, compared with bare commits. */
 #include "base/text.h"
 #include "bench/measure.h"
 #include "core/job/run.h"
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	op_fill(node_open_op(node), .node = NODE, .name = "bench", .spawner = "s", .host = "h");
 	apply(s, &node, 1);
 	op_free(node);
-	printf("%8s %14s %14s %8s\n", "batch", "bare rows/s", "lives/s", "ratio");
+	printf("%8s %14s %14s %8s\n", "batch", "bare rows/s", "runs/s", "ratio");
 	for (size_t i = 0; i < ELEMENTS(sizes); i++) {
 		double bare = limit_commit(dir, (int)sizes[i], 2), ours = lives_per_second(s, sizes[i], 3);
 

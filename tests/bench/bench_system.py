@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Measures the whole product in system mode: jobs of another user, started by root's spawner, per sandbox profile.
+# Measures system mode: jobs of another user, started by the spawner of root, with each sandbox profile.
 #
 # usage: tests/bench/bench_system.py [RUNS [PROFILE...]]      with top_builddir set, by root
 import os

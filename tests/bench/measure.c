@@ -48,7 +48,7 @@ double bench_cpu(pid_t pid)
 	return (double)(t[0] + t[1]) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* The launchers of a spawner live longer than a measurement. */
+/* The CPU ticks of running children. The launchers of a spawner do not end during a measurement. */
 static unsigned long ticks_of_children(pid_t pid)
 {
 	unsigned long t[4], sum = 0;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is measured beside the product on the same machine, in the same run. */
+/* Measures time, CPU use and the limits of the machine. */
 #pragma once
 
 #include <sys/types.h>
 
 double bench_now(void);         /* seconds, monotonic */
-double bench_cpu(pid_t pid);    /* seconds of CPU a process has used; 0 when it is gone */
-double bench_cpu_tree(pid_t pid); /* with its children: those it has waited for and those it has */
+double bench_cpu(pid_t pid);    /* CPU seconds of a process; 0 if it has ended */
+double bench_cpu_tree(pid_t pid); /* including its ended and running children */
 
-/* Starts and waits for 'true', so many at a time; starts per second. */
+/* Starts 'true' repeatedly with this number of concurrent processes. Returns the starts per second. */
 double limit_spawn(int in_flight, double seconds);
 
-/* Commits of so many rows of about 200 bytes each, synchronous=FULL, in a new file in 'dir'; rows per second. */
+/*
+ * Commits transactions with this number of rows of about 200 bytes to a new file in 'dir', with synchronous=FULL.
+ * Returns the rows per second.
+ */
 double limit_commit(const char *dir, int rows, double seconds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzzes the recognition of crontabs: a crontab has at least one entry, and at most as many commands as are asked for are shown. */
+/* Fuzzes the detection of crontabs: a crontab has an entry, and the number of shown commands is limited. */
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads an HTTP response as http_client.c does. The first byte of the input is the number of bytes that arrive at a
+ * Fuzzes the HTTP responses that http_client.c reads. The first byte of the input is the number of bytes that arrive at a
  * time; 0 means all at once.
  */
 #include "base/auto.h"

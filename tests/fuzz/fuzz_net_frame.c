@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol of jobsched-net: frames from either side and the payload of a request. */
+/* Fuzzes the protocol of jobsched-net: frames in both directions and the payload of a request. */
 #include "base/io.h"
 #include "net/net_frame.h"
 #include "net/net_payload.h"

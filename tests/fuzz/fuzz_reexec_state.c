@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state that a spawner passes to a new program: refused or parsed, with an id and open descriptors. */
+/* Fuzzes the state that a spawner passes to a new program. Accepted states have an id and open descriptors. */
 #include "base/err.h"
 #include "base/text.h"
 #include "exec/spawner/reexec_state.h"

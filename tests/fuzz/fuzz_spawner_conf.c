@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of spawner.conf: accepted values are in their ranges, refused files have an error text. */
+/* Fuzzes the parser of spawner.conf: accepted values are in range, refused files have an error text. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -102,7 +102,7 @@ def pattern(line):
 
 
 def matches(want, got):
-    """Whether the lines 'got' are what the page shows."""
+    """True if the lines 'got' match the lines of the page."""
     if not want:
         return not got
     if want[0] == "...":
@@ -146,7 +146,7 @@ class Shell:
             ready, _, _ = select.select([self.output], [], [], max(0, end - time.monotonic()))
             part = os.read(self.output, 65536) if ready else b""
             if not part:
-                return NO_END, ["(no end of the command)", *said.decode(errors="replace").splitlines()]
+                return NO_END, ["(the command did not end)", *said.decode(errors="replace").splitlines()]
             said += part
         mark = self.MARK.search(said)
         return int(mark.group(1)), said[:mark.start()].decode(errors="replace").replace("\r\n", "\n").splitlines()
@@ -172,7 +172,7 @@ class Place:
             self.env[name] = os.path.join(self.dir, sub)
             os.mkdir(self.env[name], 0o700)
         os.mkdir(os.path.join(self.dir, "config", "jobsched"))
-        # mail is accepted, and goes nowhere
+        # mail is accepted and discarded
         with open(os.path.join(self.dir, "config", "jobsched", "jobschedd.conf"), "w") as f:
             f.write("sendmail = /bin/true\n")
 
@@ -191,7 +191,7 @@ class Place:
             time.sleep(0.05)
 
     def processes(self):
-        """What runs in this directory: by its environment or its arguments."""
+        """The processes whose environment or arguments name this directory."""
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if int(entry.name) != os.getpid() and any(
@@ -210,7 +210,7 @@ class Place:
             time.sleep(0.05)
 
     def close(self):
-        """Daemons first: they would start another spawner."""
+        """Ends the daemons first, because they would start a new spawner."""
         self.end_processes("jobschedd")
         self.end_processes(None)
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs the schedule vectors of tests/golden/time through 'jobctl next': all of them as one batch, some one by one.
+# Tests 'jobctl next' with the schedule vectors of tests/golden/time: all as a batch, some in separate processes.
 import collections
 import os
 import pathlib
@@ -9,7 +9,7 @@ import sys
 JOBCTL = os.path.join(os.environ.get("top_builddir", "build"), "jobctl")
 VECTORS = pathlib.Path(os.environ.get("top_srcdir", ".")) / "tests" / "golden" / "time"
 COUNT = "5"
-ALONE_EVERY = 40  # of the rows, so many are also asked in a process of their own
+ALONE_EVERY = 40  # every 40th row is also tested in its own process
 
 Row = collections.namedtuple("Row", "line schedule zone start want id")
 
@@ -37,7 +37,7 @@ def ask_alone(row):
         capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode == 0:
         return ",".join(done.stdout.split())
-    # a refusal says why, on standard error only, with the exit code for invalid values
+    # a refusal has a message on standard error only, and the exit code for invalid values
     return None if done.returncode == 2 and not done.stdout and done.stderr else f"exit {done.returncode}"
 
 
@@ -64,7 +64,7 @@ def main():
         rows = list(rows_of(path))
         report(f"{len(rows)} vectors of {path.stem}", compare(path, rows, ask_batch(rows)))
         some = rows[::ALONE_EVERY]
-        report(f"{len(some)} vectors of {path.stem} one by one", compare(path, some, [ask_alone(r) for r in some]))
+        report(f"{len(some)} vectors of {path.stem} in separate processes", compare(path, some, [ask_alone(r) for r in some]))
     if not number:
         report("there are vectors", ["none in " + str(VECTORS)])
     print(f"1..{number}")

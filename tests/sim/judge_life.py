@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Judges the journal of sim_life: what should have become of every slot, by code that shares nothing with the program.
+# Checks the journal of sim_life: computes the expected outcome of every slot, without code of the program.
 import bisect
 import json
 import re
@@ -23,9 +23,9 @@ class Judge:
         self.faults = []
         self.jobs, self.runs, self.events = {}, defaultdict(Run), []
         self.counts, self.states = {}, {}
-        self.ups = []             # lines at which an engine took over
+        self.ups = []             # lines at which a daemon started
         self.last_seen = 0
-        self.away = None          # when somebody came back and has not planned yet: since when nobody was there
+        self.away = None          # start of an absence whose slots are not planned yet
         with open(path) as f:
             for order, line in enumerate(f):
                 e = json.loads(line)
@@ -81,7 +81,7 @@ class Judge:
     def judge(self):
         for run in list(self.runs.values()):
             if run.row is None:
-                self.fault("rows", "a claim names a run that has no row: %s", run.events[:1])
+                self.fault("rows", "a claimed run has no row: %s", run.events[:1])
                 continue
             job = self.jobs[run.row["job"]]
             job.runs.append(run)
@@ -93,12 +93,12 @@ class Judge:
         self.times = [e["t"] for e in self.events]
         self.pauses = Pauses(self.events)
         self.absences = self.find_absences()
-        self.stretches()
+        self.find_missed()
         for job in self.jobs.values():
             self.each_slot_once(job)
             for run in job.runs:
                 Replay(self, job, run).check()
-            self.places(job)
+            self.check_permits(job)
             job.index()
         for job in self.jobs.values():
             for run in job.runs:
@@ -107,7 +107,7 @@ class Judge:
         self.limits.check()
         self.kept_counts()
 
-    # ---- every slot has one outcome ----
+    # ---- slots ----
 
     def each_slot_once(self, job):
         known = set(job.slots)
@@ -118,13 +118,13 @@ class Judge:
         for run in job.runs:
             row = run.row
             if row["state"] not in FINAL:
-                self.fault("open", "run %d of job %d is %s (%s) in the end", row["run"], job.id, row["state"], row["reason"])
+                self.fault("open", "run %d of job %d is still %s (%s) at the end", row["run"], job.id, row["state"], row["reason"])
             if row["kind"] != "schedule":
                 continue
             first, last = bisect.bisect_left(job.slots, row["slot"]), bisect.bisect_right(job.slots, row["last"])
             covered = job.slots[first:last]
             if row["slot"] not in known or row["last"] not in known or len(covered) != row["count"]:
-                self.fault("slots", "run %d of job %d is for %d slots from %d to %d, where %d are", row["run"], job.id,
+                self.fault("slots", "run %d of job %d is for %d slots from %d to %d, expected %d", row["run"], job.id,
                            row["count"], row["slot"], row["last"], len(covered))
             if row["count"] > 1 and (row["state"], row["reason"]) != ("skipped", "missed"):
                 self.fault("slots", "run %d stands for %d slots and is %s", row["run"], row["count"], row["state"])
@@ -142,10 +142,10 @@ class Judge:
             not job.slots or job.slots[-1] <= job.cancelled)
         want = {"finished", "cancelled"} if over else {"cancelled"} if job.cancelled else {"finished"}
         if self.states[job.id] not in want:
-            self.fault("jobs", "job %d is %s in the end", job.id, self.states[job.id])
+            self.fault("jobs", "job %d is %s at the end", job.id, self.states[job.id])
 
     def find_absences(self):
-        """When no engine was there: (from, to), ascending."""
+        """The times without a daemon: (from, to), ascending."""
         found, gone = [], None
         for e in self.events:
             if e["e"] in ("down", "sleep") and gone is None:
@@ -156,16 +156,16 @@ class Judge:
         return found
 
     def next_awake(self, t):
-        """The first moment from t on at which an engine is there."""
+        """The first time from t on at which a daemon is running."""
         i = bisect.bisect_right(self.absences, (t, NEVER)) - 1
         while i >= 0 and i < len(self.absences) and self.absences[i][0] <= t <= self.absences[i][1]:
             t, i = self.absences[i][1], i + 1
         return t
 
-    def stretches(self):
-        """For each time nobody was there: which slots are missed, by the job's word."""
-        self.allowed = {}         # (job, slot) → what may have become of it
-        self.caught_up = set()    # (job, slot) that passed in an absence of a job that catches up on all slots
+    def find_missed(self):
+        """Computes for each absence of the daemon which slots are missed, by the catch-up policy."""
+        self.allowed = {}         # (job, slot) → the allowed outcomes
+        self.caught_up = set()    # (job, slot) in an absence, for jobs with catchup=all
         gone, backs, changed = 0, [], set()
         for e in self.events:
             kind = e["e"]
@@ -177,17 +177,17 @@ class Judge:
                 changed.add(e["job"])
             elif kind == "planned" and backs:
                 for job in self.jobs.values():
-                    self.stretch(job, gone, backs, job.id in changed)
+                    self.find_missed_of(job, gone, backs, job.id in changed)
                 backs, changed = [], set()
 
-    def stretch(self, job, gone, backs, changed):
-        """Who goes again before he has planned has decided of some jobs, and left others to the next one."""
+    def find_missed_of(self, job, gone, backs, changed):
+        """One absence of one job. A daemon that crashes while it plans has planned some jobs and leaves the others."""
         if job.made > gone or (job.cancelled and job.cancelled <= gone):
             return
         slots, since, end = job.slots, min(b["since"] for b in backs), backs[-1]["t"]
         first, last = bisect.bisect_right(slots, gone), bisect.bisect_right(slots, end)
         for slot in slots[bisect.bisect_right(slots, since):first]:
-            self.allowed[job.id, slot] = ("run", "missed")  # it waited when the last sign of life was given
+            self.allowed[job.id, slot] = ("run", "missed")  # already due when the daemon was last seen
         for i in range(first, last):
             slot, words = slots[i], set()
             for b in backs:
@@ -211,21 +211,21 @@ class Judge:
             runs = rank < policy.newest
         return {"run"} if runs else {"missed"} if back - slot > GRACE else {"run", "missed"}
 
-    # ---- places ----
+    # ---- permits ----
 
-    def places(self, job):
-        """No two runs have the same place; what they hold is kept for the judgement of skipped ones."""
+    def check_permits(self, job):
+        """Checks the number of concurrent runs. Stores when each run held a permit, for the check of skipped runs."""
         changes = []
         for run in job.runs:
             events = run.events
-            if not events or not any(p.places for p in job.policies):
+            if not events or not any(p.permits for p in job.policies):
                 continue
             run.hold = (events[0]["t"], run.row["ended"] or NEVER)
             if run.row["forced"]:
                 continue
             begin = None
             for e in events:
-                if e["e"] == "claim" and begin is None and job.at(e["order"]).places:
+                if e["e"] == "claim" and begin is None and job.at(e["order"]).permits:
                     begin = e["order"]
                 elif e["e"] == "back" and begin is not None and all(x["e"] != "end" or x["order"] > e["order"] for x in events):
                     changes += [(begin, 1), (e["order"], -1)]
@@ -237,17 +237,17 @@ class Judge:
         busy = 0
         for order, change in sorted(changes):
             busy += change
-            if change > 0 and busy > job.at(order).places:
-                self.fault("places", "job %d has %d runs at a time, %d allowed, at line %d", job.id, busy,
-                           job.at(order).places, order)
+            if change > 0 and busy > job.at(order).permits:
+                self.fault("permits", "job %d has %d concurrent runs, %d allowed, at line %d", job.id, busy,
+                           job.at(order).permits, order)
                 break
 
     def order_at(self, t):
-        """The line before which everything up to and with moment t stands."""
+        """The position in the journal before the first event at or after t."""
         at = bisect.bisect_left(self.times, t)
         return self.events[at]["order"] - 0.5 if at < len(self.events) else NEVER
 
-    # ---- outcomes of those that did not start ----
+    # ---- runs that did not start ----
 
     def outcome(self, job, run):
         row, t = run.row, run.row["ended"]
@@ -263,11 +263,11 @@ class Judge:
             ok = run.cancel_asked is not None or (job.cancelled is not None and job.cancelled <= t) or (
                 row["reason"] == "replaced" and any(p.overlap == "replace" for p in job.around(t)) and job.newer_due(run, t))
         if not ok:
-            self.fault("outcome", "run %d of job %d (%s): %s (%s) at %d does not follow", row["run"], job.id,
+            self.fault("outcome", "run %d of job %d (%s): %s (%s) at %d is not allowed", row["run"], job.id,
                        ", ".join(p.overlap for p in job.around(t)), row["state"], row["reason"], t)
 
     def expired_in_time(self, job, run):
-        """At its last moment, or when an engine was there again; not later, whatever held it."""
+        """A run expires at its limit, or when a daemon is running again."""
         row, policy = run.row, job.policies[0]
         limits = [n for n in (policy.deadline if row["attempt"] == 0 else 0, policy.expires) if n]
         if len(job.policies) > 1 or not limits:
@@ -288,27 +288,27 @@ class Judge:
         for p in job.around(t):
             if reason == "overlap" and p.overlap == "replace" and job.newer_due(run, t):
                 return True
-            if reason == "overlap" and p.overlap == "skip" and job.holders(t, run) >= p.places:
+            if reason == "overlap" and p.overlap == "skip" and job.holders(t, run) >= p.permits:
                 return True
             if reason == "limit" and p.overlap == "queue" and job.holders(t, run) >= 1 and (
                     job.waits.count(t) - any(a <= t <= b for a, b, _ in run.waits()) >= p.waiting):
                 return True
         return reason == "condition" and job.when and job.newer_due(run, t)
 
-    # ---- the store's own counts ----
+    # ---- counters of the store ----
 
     def kept_counts(self):
         found = Counter(r.row["state"] for r in self.runs.values())
         jobs = Counter(self.states.values())
         for (of, state), n in self.counts.items():
             if n != (found if of == "run" else jobs)[state]:
-                self.fault("counts", "%s %s: %d kept, %d there are", of, state, n, (found if of == "run" else jobs)[state])
+                self.fault("counts", "%s %s: the counter is %d, there are %d", of, state, n, (found if of == "run" else jobs)[state])
         if self.done["spins"] > 10 + self.done["claims"] // 50:
-            self.fault("claims", "%d of %d claims were for nothing", self.done["spins"], self.done["claims"])
+            self.fault("claims", "%d of %d claims had no effect", self.done["spins"], self.done["claims"])
 
 
 class Replay:
-    """The attempts of one run, held against the retry policy."""
+    """Checks the attempts of one run against the retry policy."""
 
     def __init__(self, judge, job, run):
         self.judge, self.job, self.run = judge, job, run
@@ -323,7 +323,7 @@ class Replay:
         want, due = "claim", None
         for i, e in enumerate(self.run.events):
             if (e["e"] == "claim") != (want == "claim"):
-                self.fault("%s at %d, where a %s was to come", e["e"], e["t"], want)
+                self.fault("%s at %d, expected %s", e["e"], e["t"], want)
                 return
             if e["e"] == "claim":
                 self.policy = self.job.at(e["order"])
@@ -336,7 +336,7 @@ class Replay:
                 self.policy = self.at_end(e)
                 state, due = self.end(e)
                 if e["became"] not in state:
-                    self.fault("%s at %d (exit code %d) made it %s, not %s", e["outcome"], e["t"], e["code"], e["became"],
+                    self.fault("after %s at %d (exit code %d) the run is %s, expected %s", e["outcome"], e["t"], e["code"], e["became"],
                                " or ".join(sorted(state)))
                 if e["became"] != "queued" and row["state"] != e["became"]:
                     self.fault("is %s, but ended as %s", row["state"], e["became"])
@@ -346,7 +346,7 @@ class Replay:
         self.totals()
 
     def at_end(self, e):
-        """What the engine knew: the job as it was claimed, or as the last engine found it."""
+        """The definition that the daemon used: that of the claim, or that of the last start of a daemon."""
         ups = self.judge.ups
         last = bisect.bisect_left(ups, e["order"]) - 1
         return self.job.at(max(self.claimed, ups[last] if last >= 0 else 0))
@@ -355,11 +355,11 @@ class Replay:
         row = self.run.row
         for name, n in (("failures", self.failures), ("lost", self.lost), ("attempt", self.ended)):
             if row[name] != n:
-                self.fault("%s is %d, not %d", name, row[name], n)
+                self.fault("%s is %d, expected %d", name, row[name], n)
         if bool(row["dead"]) != self.dead:
             self.fault("%s a dead letter (%s)", "is" if row["dead"] else "is not", row["reason"])
         if self.run.attempts != self.ended:
-            self.fault("has %d rows of attempts, not %d", self.run.attempts, self.ended)
+            self.fault("has %d attempt rows, expected %d", self.run.attempts, self.ended)
 
     def claim(self, e, due, first):
         job, policy = self.job, self.policy
@@ -370,7 +370,7 @@ class Replay:
             if not e["slot"] <= e["due"] <= e["slot"] + jitter:
                 self.fault("due %d after its slot, with a jitter of %d", e["due"] - e["slot"], jitter)
         if due and not due[0] <= e["due"] <= max(due[1], e["due"] if job.gated else 0):
-            self.fault("tried again at %d, not between %d and %d", e["due"], *due)
+            self.fault("retried at %d, expected between %d and %d", e["due"], *due)
         if e["attempt"] == 0 and policy.deadline and e["t"] > e["slot"] + policy.deadline:
             self.fault("started %d after its deadline", e["t"] - e["slot"] - policy.deadline)
         if policy.expires and e["t"] > e["slot"] + policy.expires:
@@ -380,10 +380,10 @@ class Replay:
                 job.slots[-1] > e["t"] + LOOKAHEAD and not job.cancelled):
             self.fault("claimed at %d, its slot %d is inside a pause", e["t"], e["slot"])
         if pauses.surely(job, e["t"]) and (not e["forced"] or pauses.frozen(job, e["t"])):
-            self.fault("claimed at %d while it was stopped", e["t"])
+            self.fault("claimed at %d while the job was paused", e["t"])
 
     def again(self, e, low, high):
-        """Queued again, unless it is not wanted any more or its time would be over."""
+        """The run is queued again, unless it was cancelled or the retry would exceed the run timeout."""
         job, run, policy = self.job, self.run, self.policy
         states = {"queued"}
         if (run.cancel_asked is not None and run.cancel_asked <= e["t"]) or (job.cancelled and job.cancelled <= e["t"]):
@@ -409,7 +409,7 @@ class Replay:
         return {state}, None
 
     def end(self, e):
-        """The states that may follow, and when it is tried again."""
+        """The allowed states after the end of an attempt, and the range of the retry time."""
         policy, outcome = self.policy, e["outcome"]
         self.ended += 1
         if self.first_start is None and outcome != "not_started" and (e["began"] or self.run.started):
@@ -449,9 +449,9 @@ def main():
                                                           "trigger", "jobcancel"))))
     print("# " + ", ".join("%s%s %d" % (s, " (%s)" % r if r else "", n) for (s, r), n in sorted(states.items())))
     if hasattr(judge, "limits"):
-        print("# looked at " + ", ".join("%s %d times" % look for look in judge.limits.looks.items()))
+        print("# checked " + ", ".join("%s %d times" % check for check in judge.limits.checks.items()))
     for rule, n in sorted(Counter(rule for rule, _ in judge.faults).items()):
-        print("# %d times against the rule of %s:" % (n, rule))
+        print("# %d violations of rule '%s':" % (n, rule))
         for _, text in [f for f in judge.faults if f[0] == rule][:5]:
             print("#   " + text)
     sys.exit(bool(judge.faults))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Jobs, runs and pauses as the journal of a simulated life tells them.
+# The jobs, runs and pauses of a journal.
 import bisect
 import re
 from collections import defaultdict
@@ -11,7 +11,7 @@ NEVER = 1 << 62
 
 
 class Spans:
-    """Stretches of time, asked whether one of them has a moment in it, and how many do."""
+    """A set of time spans. The methods tell whether, and how many, spans include a time."""
 
     def __init__(self, spans):
         spans = sorted(spans)
@@ -35,7 +35,7 @@ class Spans:
 
 
 class Rate:
-    """A token bucket, kept as the moment up to which starts are spoken for."""
+    """A token bucket, stored as the time up to which the rate is used."""
 
     def __init__(self, n, per, burst):
         self.step, self.slack = per // n, per // n * (burst - 1)
@@ -55,7 +55,7 @@ class Rate:
 
 
 class Policy:
-    """One definition of a job: in force from a line of the journal up to the next one."""
+    """A definition of a job, valid from a line of the journal up to the next definition."""
 
     def __init__(self, order, since, spec):
         self.order, self.since, self.spec = order, since, spec
@@ -63,7 +63,7 @@ class Policy:
         self.catchup, self.newest = word, int(n or ALL_MAX)
         word, _, n = spec.get("overlap", "skip").partition(":")
         self.overlap, self.waiting = word, int(n or 1)
-        self.places = spec.get("max_running", 0) if word == "allow" else 1
+        self.permits = spec.get("max_running", 0) if word == "allow" else 1
         self.deadline, self.expires = spec.get("deadline", 0) * SEC, spec.get("expires", 0) * SEC
         self.jitter = spec.get("jitter", 0) * SEC
         self.retries = spec.get("retries", 0)
@@ -87,7 +87,7 @@ class Policy:
         return self.rules.get(code, "ok" if code == 0 else "retry") if code >= 0 else "retry"
 
     def delay(self, failures):
-        """The shortest and the longest wait before the try after so many failures."""
+        """The shortest and the longest delay of a retry after this number of failures."""
         kind, _, rest = self.backoff.partition(":")
         if kind == "fixed":
             return duration(rest), duration(rest)
@@ -107,25 +107,25 @@ class Job:
         self.when = bool(spec.get("when"))
         self.gated = bool(self.rate or self.when)
         self.cancelled = None
-        self.cancelled_unplanned = None  # since when nobody had planned it, when it was cancelled
+        self.cancelled_unplanned = None  # start of the unplanned absence in which the job was cancelled
         self.runs = []
 
     def change(self, event):
         self.policies.append(Policy(event["order"], event["t"], event["spec"]))
 
     def at(self, order):
-        """The definition in force at a line of the journal."""
+        """The definition that is valid at a line of the journal."""
         if len(self.policies) == 1:
             return self.policies[0]
         return self.policies[max(0, bisect.bisect_right([p.order for p in self.policies], order) - 1)]
 
     def around(self, t):
-        """Those in force at a moment; touching ones count, as nobody can tell from outside which was first."""
+        """The definitions that are valid at time t. At the time of a change both count, because the order is not known."""
         return [p for i, p in enumerate(self.policies)
                 if p.since <= t and (i + 1 == len(self.policies) or t <= self.policies[i + 1].since)]
 
     def find_slots(self):
-        """Up to the moment of a change the slots of the old schedule, from then on those of the new one."""
+        """Computes the slots: those of the old schedule up to a change, then those of the new one."""
         found, begin = set(), 0
         for i, p in enumerate(self.policies):
             if i + 1 < len(self.policies) and p.same_slots(self.policies[i + 1]):
@@ -137,18 +137,18 @@ class Job:
         self.slots = sorted(found)
 
     def index(self):
-        """What the questions about its runs are answered from."""
+        """Prepares the spans for holders() and the waiting runs."""
         self.by_slot = sorted(self.runs, key=lambda r: r.row["slot"])
         self.slot_keys = [r.row["slot"] for r in self.by_slot]
         self.waits = Spans([(a, b) for r in self.runs for a, b, _ in r.waits()])
         self.holding = Spans([r.hold for r in self.runs if r.hold])
 
     def holders(self, t, but):
-        """How many others may have had a place then."""
+        """The number of other runs that may have held a permit at time t."""
         return self.holding.count(t) - bool(but.hold and but.hold[0] <= t <= but.hold[1])
 
     def newer_due(self, run, t):
-        """One of a later slot; or one that was due later, as a jitter may be wider than the gap between two slots."""
+        """True if a run of a later slot is due, or a later due run, because jitter can exceed the distance of two slots."""
         jitter = max(p.jitter for p in self.policies)
         i = bisect.bisect_right(self.slot_keys, run.row["slot"] - jitter)
         while i < len(self.by_slot) and self.slot_keys[i] <= t:
@@ -165,9 +165,9 @@ class Run:
 
     def __init__(self):
         self.row, self.events, self.attempts = None, [], 0
-        self.cancel_asked = None  # when
-        self.gated = False        # its job has a rate or a condition
-        self.started = None       # its first start that was recorded before its end
+        self.cancel_asked = None  # time of the request
+        self.gated = False        # the job has a rate or a condition
+        self.started = None       # the first recorded start
         self.hold = self.found = None
 
     def claims(self):
@@ -177,11 +177,11 @@ class Run:
         return self.events[0]["due"] if self.events else self.row["due"]
 
     def was_begun(self, t):
-        """Waits for a retry then, with the place it had."""
+        """True if an attempt has ended before t. The run keeps its permit while it waits for a retry."""
         return any(e["e"] == "end" and e["t"] < t for e in self.events)
 
     def waits(self):
-        """When it was queued and due: (from, to) with its due time."""
+        """The times at which the run was queued and due: (from, to, due time)."""
         if self.found is None:
             self.found = self.find_waits()
         return self.found
@@ -189,7 +189,7 @@ class Run:
     def find_waits(self):
         row = self.row
         if self.gated:
-            # its due time moves while it waits, so that only its beginning is sure
+            # the due time changes while the run waits, so only the start is known
             claims = self.claims()
             return [(row["slot"], claims[0]["t"] if claims else row["ended"], row["slot"])]
         since = max(row["slot"] if row["kind"] == "schedule" else row["made"], row["made"])
@@ -206,7 +206,7 @@ class Run:
 
 
 class Pauses:
-    """What was paused when."""
+    """All pauses with their times."""
 
     def __init__(self, events):
         self.of_job = defaultdict(list)   # job → [from, to]
@@ -222,7 +222,7 @@ class Pauses:
 
     def begin(self, e):
         until = e["until"] or NEVER
-        self.end(e)  # the later word counts
+        self.end(e)  # a later pause replaces an earlier one
         if e["scope"] == "job":
             self.of_job[e["job"]].append([e["t"], until])
         else:
@@ -247,14 +247,14 @@ class Pauses:
         return self.spans[job.id, word]
 
     def stops(self, job, t, word):
-        """Touching moments count: what happened first at that moment nobody can tell from outside."""
+        """True if the job was paused at t. The ends of a pause count, because the order of events at that time is not known."""
         return self.of(job, word).touches(t)
 
     def stopped(self, job, t):
         return self.stops(job, t, "paused") or self.stops(job, t, "frozen")
 
     def surely(self, job, t):
-        """Stopped at this moment, and not only on its edge."""
+        """True if the job was paused at t and t is not the start or end of a pause."""
         return self.of(job, "paused").has_inside(t) or self.of(job, "frozen").has_inside(t)
 
     def frozen(self, job, t):

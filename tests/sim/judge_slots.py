@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The slots of a schedule by Python's own calendar and zones, for the judge of simulated lives.
+# Computes the slots of a schedule with Python's calendar and zones, for judge_life.py.
 import re
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -14,7 +14,7 @@ def instant(text):
 
 
 def duration(text):
-    """30s, 10m, 1h, PT1H2M3S: microseconds."""
+    """Converts 30s, 10m, 1h or PT1H2M3S to microseconds."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     text = text.lower()[2:] if text.startswith("PT") else text
     return sum(int(n) * units[u] for n, u in re.findall(r"(\d+)([smhd])", text)) * SEC
@@ -36,7 +36,7 @@ def field(text, low, high):
 
 
 def passes(wall, zone):
-    """The instants (seconds) at which the clocks of a zone show this time: none, one or two."""
+    """The times, in seconds since 1970, at which a zone has this local time: none, one or two."""
     found = []
     for fold in (0, 1):
         t = wall.replace(tzinfo=zone, fold=fold).astimezone(timezone.utc)
@@ -46,7 +46,7 @@ def passes(wall, zone):
 
 
 def after_gap(wall, zone):
-    """The first instant after the jump that skipped this time."""
+    """The first time after the transition that skipped this local time."""
     low, high = sorted(int(wall.replace(tzinfo=zone, fold=f).timestamp()) for f in (0, 1))
     offset = lambda t: datetime.fromtimestamp(t, zone).utcoffset()
     before = offset(low)
@@ -58,13 +58,13 @@ def after_gap(wall, zone):
 
 @lru_cache(maxsize=None)
 def steady_offset(zone, date):
-    """What the zone is ahead of UTC by all that day, None: its clocks move."""
+    """The UTC offset of a zone on a day, or None if it changes on that day."""
     offsets = {(date + timedelta(hours=h)).replace(tzinfo=zone).utcoffset() for h in range(-4, 29)}
     return next(iter(offsets)) if len(offsets) == 1 else None
 
 
 def cron_slots(text, name, after, until):
-    """Fixed times happen once: after a gap, or in the first of two passes. Those with a star follow the clock."""
+    """Fixed times run once: after a gap, or at the first of two equal local times. With '*' they follow the zone."""
     zone = ZoneInfo(name)
     minute, hour, day, month, weekday = text.split()
     minutes, hours = sorted(field(minute, 0, 59)), sorted(field(hour, 0, 23))

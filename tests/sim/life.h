@@ -19,16 +19,16 @@
 struct life_options {
 	uint64_t seed;
 	int jobs;
-	usec_t span;         /* from the first job to the end of all schedules */
-	int accidents;       /* crashes, pauses, changes of limits … over the span */
+	usec_t span;         /* from the start to the end of all schedules */
+	int accidents;       /* number of crashes, pauses, changes of limits and so on */
 	const char *where;   /* the store */
 	const char *journal; /* file to write */
 };
 
-/* What a job's commands do; only the fake workers know. */
+/* The behaviour of a job's command. Only the simulated workers use it. */
 struct habits {
 	usec_t shortest, longest;
-	int ok, odd; /* percent that end with 0; of the others, those with a special code */
+	int ok, odd; /* percent with exit code 0; percent of the others with a special exit code */
 };
 struct life_job {
 	int64_t id;
@@ -40,7 +40,7 @@ struct life_job {
 	struct habits habits;
 };
 
-/* A process, as the spawner knows it: it outlives the engine. */
+/* A simulated process of the spawner. It continues when the daemon crashes. */
 struct worker {
 	int64_t run, job, fence;
 	usec_t began, ends;
@@ -48,7 +48,7 @@ struct worker {
 	int64_t exit_code, term_signal;
 };
 
-/* A run as the engine knows it. */
+/* A run in the memory of the daemon. */
 struct active_run {
 	struct run *run; /* owned */
 	struct retry_policy retry;
@@ -59,8 +59,8 @@ struct life {
 	struct life_options o;
 	uint64_t random;
 	usec_t now, end;
-	bool catching_up; /* back, and what passed is not planned yet */
-	size_t room_said; /* the last that was left, as the journal has it */
+	bool catching_up; /* the missed slots are not planned yet */
+	size_t room_said; /* the free room of the last "room" event */
 	struct store *store;
 	struct batch_wake wake;
 	struct schedule_cache *schedule_cache;
@@ -70,50 +70,50 @@ struct life {
 	size_t n_jobs;
 
 	bool up;
-	usec_t up_at;       /* when it comes back, if not up */
+	usec_t up_at;       /* when the daemon restarts, if it is not up */
 	usec_t asleep_until; /* 0: awake */
-	usec_t seen;        /* the last look at the clock */
+	usec_t seen;        /* when the clock was last read */
 	int nodes, spawners;
 	char node[32], spawner[32];
 	size_t room_max, owner_max;
 	struct machine_figures machine;
-	struct map active_runs; /* run → active_run */
-	struct map workers; /* run → worker */
-	struct map cancels; /* job → 1: whose job was cancelled */
+	struct map active_runs; /* by run id */
+	struct map workers; /* by run id */
+	struct map cancels; /* job id → 1: the job was cancelled */
 	bool draining;
 	long batches, claims, spins;
 };
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 uint64_t life_random(struct life *l);
 int64_t life_between(struct life *l, int64_t low, int64_t high); /* both included */
 bool life_chance(struct life *l, int percent);
-usec_t life_duration(struct life *l, usec_t low, usec_t high);   /* short ones are as likely as long ones */
+usec_t life_duration(struct life *l, usec_t low, usec_t high);   /* evenly distributed orders of magnitude */
 
 /* ---- the store ---- */
-void life_apply(struct life *l, struct op **ops, size_t n); /* fails loudly unless the batch as such worked */
-bool life_apply_one(struct life *l, struct op *op);         /* op->ok */
+void life_apply(struct life *l, struct op **ops, size_t n); /* aborts if the batch fails */
+bool life_apply_one(struct life *l, struct op *op);         /* returns op->ok */
 
 /* ---- jobs ---- */
 void life_add_jobs(struct life *l, int n);
 void life_change_job(struct life *l, struct life_job *j);
 struct life_job *life_job_of(struct life *l, int64_t id);
 
-/* ---- the engine ---- */
+/* ---- the daemon ---- */
 void life_engine_open(struct life *l);
-void life_engine_gone(struct life *l); /* its memory is lost */
+void life_engine_gone(struct life *l); /* discards the memory of the daemon */
 void life_engine_pump(struct life *l);
-usec_t life_engine_alarm(const struct life *l); /* when it must look again; USEC_NEVER: nothing is waited for */
+usec_t life_engine_alarm(const struct life *l); /* time of the next timer, or USEC_NEVER */
 void life_late(struct life *l, usec_t since, bool set_back);
-void life_spawner_new(struct life *l); /* the old one and its workers are gone */
+void life_spawner_new(struct life *l); /* discards the old spawner and its workers */
 void life_cancel_worker(struct life *l, int64_t run, int64_t fence);
 size_t life_room(const struct life *l);
 
 /* ---- accidents ---- */
 void life_accident(struct life *l);
-void life_meddle(struct life *l); /* somebody changes or pauses a job that has just been planned */
-void life_calm(struct life *l); /* ends pauses and limits, so that all can come to its end */
+void life_change_planned(struct life *l); /* changes or pauses a job with a planned slot */
+void life_clear_limits(struct life *l); /* ends pauses and limits, so that all runs can end */
 
-/* ---- the journal: a JSON object a line ---- */
+/* ---- the journal: one JSON object per line ---- */
 void life_say(struct life *l, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void life_say_rows(struct life *l); /* all runs, attempts and jobs as they are in the end */
+void life_say_rows(struct life *l); /* the final rows of all runs, attempts and jobs */

@@ -91,8 +91,8 @@ static void set_limit(struct life *l, enum limit_scope scope, const char *key, i
 
 static const char *const queue_names[QUEUES] = {"default", "bulk", "slow", "night"};
 
-/* Where there are many jobs, limits are wide: they are to be felt, not to choke everything for months. */
-static int64_t crowd(const struct life *l)
+/* Scales limits with the number of jobs. Limits should delay runs, but not block all of them for months. */
+static int64_t limit_scale(const struct life *l)
 {
 	return 1 + l->o.jobs / 200;
 }
@@ -103,7 +103,7 @@ static struct rate any_rate(struct life *l)
 
 	if (life_chance(l, 70))
 		return r;
-	r.n = life_between(l, 1, 30) * crowd(l);
+	r.n = life_between(l, 1, 30) * limit_scale(l);
 	r.per = life_between(l, 1, 60) * USEC_MIN;
 	r.burst = life_between(l, 1, 40);
 	return r;
@@ -112,31 +112,31 @@ static struct rate any_rate(struct life *l)
 static void limit_queue(struct life *l)
 {
 	set_limit(l, LIMIT_QUEUE, queue_names[life_between(l, 0, QUEUES - 1)],
-		life_chance(l, 30) ? 0 : life_between(l, 1, 20 * crowd(l)), any_rate(l));
+		life_chance(l, 30) ? 0 : life_between(l, 1, 20 * limit_scale(l)), any_rate(l));
 }
 
 static void limit_owner(struct life *l)
 {
 	AUTO_TEXT uid = xprintf("%" PRId64, 1000 + life_between(l, 0, OWNERS - 1));
 
-	set_limit(l, LIMIT_OWNER, uid, life_chance(l, 30) ? 0 : life_between(l, 1, 20 * crowd(l)), any_rate(l));
+	set_limit(l, LIMIT_OWNER, uid, life_chance(l, 30) ? 0 : life_between(l, 1, 20 * limit_scale(l)), any_rate(l));
 }
 
 static void limit_node(struct life *l)
 {
-	l->room_max = (size_t)life_between(l, 2, 60 * crowd(l));
-	l->owner_max = life_chance(l, 70) ? 0 : (size_t)life_between(l, 1, 30 * crowd(l));
+	l->room_max = (size_t)life_between(l, 2, 60 * limit_scale(l));
+	l->owner_max = life_chance(l, 70) ? 0 : (size_t)life_between(l, 1, 30 * limit_scale(l));
 	life_say(l, "node", "\"room\":%zu,\"owner_max\":%zu", l->room_max, l->owner_max);
 }
 
-/* Loaded for a while: what waits for a quiet machine waits. */
+/* Sets the load of the machine. Jobs with a load condition wait while it is high. */
 static void load(struct life *l)
 {
 	l->machine.thousandths[MACHINE_LOAD] = life_between(l, 0, 8) * 1000;
 	life_say(l, "load", "\"load\":%" PRId64, l->machine.thousandths[MACHINE_LOAD]);
 }
 
-/* ---- people ---- */
+/* ---- user actions ---- */
 
 static void cancel_run(struct life *l)
 {
@@ -177,7 +177,7 @@ static void cancel_job(struct life *l)
 
 static const char *const tags[] = {"team=t0", "team=t1", "team=t2"};
 
-/* Key of a scope, any of those there may be; caller frees. */
+/* Returns a random key of a scope. The caller frees it. */
 static char *any_key(struct life *l, enum pause_scope scope)
 {
 	switch (scope) {
@@ -192,7 +192,7 @@ static char *any_key(struct life *l, enum pause_scope scope)
 	}
 }
 
-/* A pause of an owner is about the jobs of that uid. */
+/* A pause of an owner applies to the jobs of that uid. */
 static int64_t uid_of(enum pause_scope scope, const char *key)
 {
 	return scope == PAUSE_OWNER ? atoll(key) : -1;
@@ -236,7 +236,7 @@ static void resume_what(struct life *l, enum pause_scope scope, const char *key,
 			pause_scope_name(scope), key, resume_op(op)->of_uid, job);
 }
 
-/* A cancelled job stays cancelled here: the judge knows no reactivation. */
+/* A cancelled job is not resumed, because judge_life.py does not model reactivation. */
 static void resume_job(struct life *l, const struct life_job *j)
 {
 	if (!j->over)
@@ -301,8 +301,8 @@ static void change_job(struct life *l)
 		life_change_job(l, j);
 }
 
-/* Between the planning of a slot and the slot itself. */
-void life_meddle(struct life *l)
+/* The change happens between the planning of a slot and the slot. */
+void life_change_planned(struct life *l)
 {
 	struct run_filter f = {.uid = -1, .states = 1 << RUN_QUEUED, .limit = 20};
 	struct run_list planned = {};
@@ -367,7 +367,7 @@ void life_accident(struct life *l)
 	}
 }
 
-void life_calm(struct life *l)
+void life_clear_limits(struct life *l)
 {
 	l->machine.thousandths[MACHINE_LOAD] = 0;
 	life_say(l, "load", "\"load\":0");

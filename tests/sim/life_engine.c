@@ -22,10 +22,10 @@
 #include <string.h>
 
 #define PLAN_LIMIT 500
-#define PLAN_STEPS 20000 /* few, so that long stretches take several rounds */
-#define ROUNDS_MAX 20000 /* at one moment: more is a loop that never ends */
+#define PLAN_STEPS 20000 /* small, so that long ranges of missed slots need several rounds */
+#define ROUNDS_MAX 20000 /* at one time; more means an endless loop */
 
-/* ---- active_runs ---- */
+/* ---- active runs ---- */
 
 static void active_run_free(struct active_run *f)
 {
@@ -33,7 +33,7 @@ static void active_run_free(struct active_run *f)
 	free(f);
 }
 
-static struct active_run *flight_add(struct life *l, struct claimed *c)
+static struct active_run *sim_active_run_add(struct life *l, struct claimed *c)
 {
 	struct active_run *f = xcalloc(1, sizeof(*f));
 	AUTO_DONE(job_spec) spec;
@@ -46,14 +46,14 @@ static struct active_run *flight_add(struct life *l, struct claimed *c)
 	}
 	f->run = STEAL(c->run);
 	if (f->run->state == RUN_CLAIMED)
-		f->run->attempt++; /* the store counts an attempt when it hears that it started */
+		f->run->attempt++; /* the store counts an attempt when its start is recorded */
 	policy_retry_of(&spec, &f->retry);
 	f->timeout = spec.timeout;
 	map_put(&l->active_runs, f->run->id, f);
 	return f;
 }
 
-static void flight_drop(struct life *l, struct active_run *f)
+static void sim_active_run_drop(struct life *l, struct active_run *f)
 {
 	map_take(&l->active_runs, f->run->id);
 	active_run_free(f);
@@ -78,7 +78,7 @@ void life_engine_gone(struct life *l)
 
 struct ending {
 	struct active_run *active_run;
-	struct worker worker; /* as the spawner tells it */
+	struct worker worker; /* as reported by the spawner */
 	bool began;
 };
 
@@ -120,7 +120,7 @@ static void say_end(struct life *l, const struct ending *end, const struct op *o
 		run_state_name(run_ended_op(op)->became), run_ended_op(op)->stale, run_ended_op(op)->job_paused);
 }
 
-/* Several ends go in one batch, as they do when they come during a commit. */
+/* Records several ends in one batch, like ends that arrive during a commit. */
 static void record_ends(struct life *l, struct ending *v, size_t n)
 {
 	struct op **ops = xcalloc(n ? n : 1, sizeof(struct op *));
@@ -136,7 +136,7 @@ static void record_ends(struct life *l, struct ending *v, size_t n)
 		}
 		say_end(l, &v[i], ops[i]);
 		free(map_take(&l->workers, v[i].active_run->run->id));
-		flight_drop(l, v[i].active_run);
+		sim_active_run_drop(l, v[i].active_run);
 		op_free(ops[i]);
 	}
 	free(ops);
@@ -246,7 +246,7 @@ static void give_back(struct life *l, struct active_run *f)
 	op_fill(run_give_back_op(op), .node = l->node, .run = f->run->id, .fence = f->run->fence, .due_at = l->now, .now = l->now);
 	life_apply_one(l, op);
 	life_say(l, "back", "\"run\":%" PRId64 ",\"fence\":%" PRId64, f->run->id, f->run->fence);
-	flight_drop(l, f);
+	sim_active_run_drop(l, f);
 }
 
 /* ---- claims ---- */
@@ -261,7 +261,7 @@ static void die(struct life *l)
 static void take_claimed(struct life *l, struct op_claim *c)
 {
 	size_t n = c->claimed.n;
-	/* now and then the engine dies between the commit of a claim and the starts */
+	/* one of 4000 claims: the daemon crashes between the commit and the starts */
 	size_t until = !l->draining && n && life_random(l) % 4000 == 0 ? (size_t)life_between(l, 0, (int64_t)n - 1) : n;
 
 	for (size_t i = 0; i < n; i++) {
@@ -273,7 +273,7 @@ static void take_claimed(struct life *l, struct op_claim *c)
 			r->id, r->job, r->fence, r->attempt, r->due_at, r->slot, run_kind_name(r->kind), r->forced);
 	}
 	for (size_t i = 0; i < until; i++)
-		start(l, flight_add(l, &c->claimed.v[i]));
+		start(l, sim_active_run_add(l, &c->claimed.v[i]));
 	if (until < n)
 		die(l);
 }
@@ -291,7 +291,7 @@ static void gate_of_spec(const char *text, const struct machine_figures *machine
 		abort();
 }
 
-/* Whether it is of use to claim again at once. */
+/* Returns true if another claim at the same time can have an effect. */
 static bool claim(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_CLAIM, NULL, NULL);
@@ -335,8 +335,8 @@ static void plan(struct life *l)
 		abort();
 	}
 	if (!l->draining && plan_op(op)->runs && life_random(l) % 60 == 0)
-		life_meddle(l);
-	/* or with runs planned for the next seconds */
+		life_change_planned(l);
+	/* a crash after runs were planned for the next seconds */
 	if (!l->draining && plan_op(op)->runs && life_random(l) % 150 == 0)
 		die(l);
 }
@@ -360,7 +360,7 @@ void life_late(struct life *l, usec_t since, bool set_back)
 	} while (after);
 }
 
-/* ---- life ---- */
+/* ---- start and event loop ---- */
 
 void life_spawner_new(struct life *l)
 {
@@ -372,7 +372,10 @@ void life_spawner_new(struct life *l)
 	snprintf(l->spawner, sizeof(l->spawner), "spawner-%d", ++l->spawners);
 }
 
-/* As the real one: what its spawner knows goes on, what it never heard of goes back, the rest is lost. */
+/*
+ * Opens the node like the daemon: runs that the spawner has continue, claimed runs that it never got are given back, and
+ * runs of another spawner are lost.
+ */
 void life_engine_open(struct life *l)
 {
 	AUTO(op) *op = op_new(OP_NODE_OPEN, NULL, NULL);
@@ -391,7 +394,7 @@ void life_engine_open(struct life *l)
 	l->up = true;
 	life_say(l, "up", "\"spawner\":\"%s\"", l->spawner);
 	for (size_t i = 0; i < o->same_spawner.n; i++) {
-		struct active_run *f = flight_add(l, &o->same_spawner.v[i]);
+		struct active_run *f = sim_active_run_add(l, &o->same_spawner.v[i]);
 		const struct worker *w = map_get(&l->workers, f->run->id);
 
 		if (w && f->run->cancel_asked)
@@ -402,7 +405,7 @@ void life_engine_open(struct life *l)
 			give_back(l, f);
 	}
 	for (size_t i = 0; i < o->other_spawner.n; i++)
-		end_without_worker(l, flight_add(l, &o->other_spawner.v[i]), ATTEMPT_LOST);
+		end_without_worker(l, sim_active_run_add(l, &o->other_spawner.v[i]), ATTEMPT_LOST);
 	life_late(l, o->last_seen, false);
 }
 
@@ -435,7 +438,7 @@ static void say_planned(struct life *l)
 	l->catching_up = false;
 }
 
-/* Everything that is due at this moment. */
+/* Processes all events that are due. */
 void life_engine_pump(struct life *l)
 {
 	bool claimable = true, planning;
@@ -443,7 +446,7 @@ void life_engine_pump(struct life *l)
 	l->seen = l->now;
 	for (int i = 0; l->up; i++) {
 		if (i == ROUNDS_MAX) {
-			fprintf(stderr, "seed %" PRIu64 ": no end at %" PRId64 ", next slot %" PRId64 ", next due %" PRId64 "\n",
+			fprintf(stderr, "seed %" PRIu64 ": endless loop at %" PRId64 ", next slot %" PRId64 ", next due %" PRId64 "\n",
 				l->o.seed, l->now, l->wake.next_slot, l->wake.next_due);
 			abort();
 		}

@@ -20,7 +20,7 @@ static const char *const queues[QUEUES] = {"default", "bulk", "slow", "night"};
 struct life_job *life_job_of(struct life *l, int64_t id)
 {
 	if (id < 1 || (size_t)id > l->n_jobs || l->jobs[id - 1].id != id)
-		abort(); /* nobody else adds jobs */
+		abort(); /* job ids are consecutive, because only the simulation adds jobs */
 	return &l->jobs[id - 1];
 }
 
@@ -38,13 +38,13 @@ static int64_t any_cron(struct life *l, int64_t first)
 	return life_between(l, first, CRONS - 1);
 }
 
-/* Cron fields, intervals, single moments. */
+/* A cron expression, an interval, or a single time. */
 static void put_schedule(struct life *l, struct buf *b)
 {
 	static const char *const crons[CRONS] = {"*/5 * * * *", "* * * * *", "*/10 * * * *", "0 * * * *", "15,45 * * * *",
 		"*/20 8-20 * * *", "0 */2 * * *", "30 3 * * *", "0 9-17 * * 1-5", "0 0 * * 0", "10 4 1,15 * *",
 		"30 2 * * *", "15 1-3 * * *", "*/20 2 * * *", "0,30 0-1 * * *"};
-	int64_t first = l->o.span > 7 * USEC_DAY ? 6 : 0; /* over months, the sparse ones */
+	int64_t first = l->o.span > 7 * USEC_DAY ? 6 : 0; /* a simulation of more than a week uses rare schedules */
 	usec_t at = (l->now + life_duration(l, USEC_MIN, l->o.span)) / USEC_SEC * USEC_SEC;
 	char text[RFC3339_MAX];
 
@@ -131,7 +131,7 @@ static struct habits habits_of(struct life *l)
 	struct habits h = {.shortest = USEC_MSEC, .longest = 20 * USEC_SEC, .ok = 90, .odd = 30};
 
 	switch (life_between(l, 0, 9)) {
-	case 0: /* longer than its period, often */
+	case 0: /* often longer than the interval of its schedule */
 		h.longest = 3 * USEC_HOUR;
 		h.shortest = USEC_MIN;
 		break;
@@ -169,7 +169,7 @@ static bool add_job(struct life *l)
 	s.owner = xstrdup(owners[owner]);
 	if (!submission_prepare(&s, l->zones, &e)) {
 		if (text_starts(e.field, "schedule"))
-			return false; /* a moment that is just over, or no slot before the end */
+			return false; /* the time has just passed, or the schedule has no slot before the end */
 		fprintf(stderr, "refused: %s: %s\n", e.field, e.msg);
 		abort();
 	}
@@ -220,7 +220,7 @@ static void put_change(struct life *l, struct buf *b)
 	}
 }
 
-/* What is refused, as a time that is over or a slot that is due this moment, is left as it was. */
+/* A refused change, for example to a time in the past, leaves the job unchanged. */
 void life_change_job(struct life *l, struct life_job *j)
 {
 	AUTO_DONE(buf) body = {};

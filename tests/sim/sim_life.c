@@ -19,12 +19,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define SUITE_SEED 5001            /* what the suite tells is to be about the change at hand; others by hand */
+#define SUITE_SEED 5001            /* fixed, so that a new failure is caused by a change; SEED=n selects another */
 #define DRAIN_MAX (400 * USEC_DAY) /* after the end of all schedules */
 
 extern char **environ;
 
-/* ---- chance ---- */
+/* ---- random numbers ---- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -40,7 +40,7 @@ uint64_t life_random(struct life *l)
 	return next_random(&l->random);
 }
 
-/* In place of libc's for this program, hence no argument: the jitter of a life comes back with its seed, too. */
+/* Replaces getrandom() of the C library, so that jitter is reproducible with the same seed. */
 static uint64_t system_random;
 
 ssize_t getrandom(void *out, size_t len, unsigned flags)
@@ -65,7 +65,7 @@ usec_t life_duration(struct life *l, usec_t low, usec_t high)
 {
 	usec_t top = low;
 
-	/* as many doublings as chance wants, then a part of that */
+	/* doubles the upper bound a random number of times */
 	while (top < high && life_chance(l, 85))
 		top *= 2;
 	return life_between(l, low, top < high ? top : high);
@@ -103,7 +103,7 @@ static usec_t first_end(const struct life *l)
 	return first;
 }
 
-/* The next moment at which something happens; USEC_NEVER: all is over. */
+/* The time of the next event, or USEC_NEVER. */
 static usec_t next_moment(const struct life *l, usec_t accident)
 {
 	usec_t at = accident, alarm, end;
@@ -136,7 +136,7 @@ static void live(struct life *l)
 		if (at == USEC_NEVER || at > l->end + DRAIN_MAX)
 			break;
 		if (at > l->now)
-			l->now = at + life_between(l, 0, 3) * USEC_MSEC; /* no one is exactly in time */
+			l->now = at + life_between(l, 0, 3) * USEC_MSEC; /* timers are up to 3 ms late */
 		if (!l->up)
 			life_engine_open(l);
 		else if (l->asleep_until)
@@ -150,16 +150,16 @@ static void live(struct life *l)
 			l->draining = true;
 			accident = USEC_NEVER;
 			if (l->up && !l->asleep_until)
-				life_calm(l);
+				life_clear_limits(l);
 			else
-				l->draining = false; /* when it is back */
+				l->draining = false; /* drains after the restart */
 		}
 		if (l->up && !l->asleep_until)
 			life_engine_pump(l);
 	}
 }
 
-/* Some zone or other moves its clocks in every life: Berlin, New York, Lord Howe, Santiago. */
+/* Each simulation includes a clock change in Berlin, New York, Lord Howe or Santiago. */
 static usec_t first_moment(struct life *l)
 {
 	static const usec_t moves[] = {
@@ -188,7 +188,7 @@ static void run(const struct life_options *o)
 	l.end = l.now + o->span;
 	l.journal = fopen(o->journal, "we");
 	if (!l.journal || !store_open(&so, &l.store, &e)) {
-		fprintf(stderr, "cannot begin: %s\n", e.msg);
+		fprintf(stderr, "cannot start: %s\n", e.msg);
 		exit(99);
 	}
 	l.machine.thousandths[MACHINE_LOAD] = 0;
@@ -196,7 +196,7 @@ static void run(const struct life_options *o)
 	l.zones = zone_cache_new(tzfile_read);
 	life_spawner_new(&l);
 	life_say(&l, "sim", "\"seed\":%" PRIu64 ",\"end\":%" PRId64 ",\"room\":%zu", o->seed, l.end, l.room_max);
-	life_calm(&l); /* makes the queues */
+	life_clear_limits(&l); /* creates the queues */
 	life_engine_open(&l);
 	life_add_jobs(&l, o->jobs);
 	live(&l);
@@ -237,7 +237,7 @@ static int64_t number(const char *name, int64_t preset)
 	return text && text_parse_int(text, 0, INT64_C(1) << 40, &n) ? n : preset;
 }
 
-/* In memory where that is possible: a fake clock does not wait for a real disk. */
+/* Uses /dev/shm if possible, because the simulation is limited by disk writes. */
 static char *make_place(void)
 {
 	char *place = xstrdup("/dev/shm/sim-life-XXXXXX");
@@ -276,7 +276,7 @@ static bool one_life(uint64_t seed, bool keep)
 	run(&o);
 	ok = judged(journal);
 	if (keep || getenv("KEEP"))
-		printf("# kept in %s\n", place);
+		printf("# files kept in %s\n", place);
 	else
 		remove_place(place);
 	return ok;
@@ -291,7 +291,7 @@ int main(void)
 	for (int64_t i = 0; i < lives; i++) {
 		bool ok = one_life((uint64_t)(seed + i), false);
 
-		printf("%sok %" PRId64 " - every_slot_of_a_random_life_has_the_outcome_its_policies_ask_for_%" PRId64 "\n",
+		printf("%sok %" PRId64 " - every_slot_of_a_random_simulation_has_the_outcome_of_its_policies_%" PRId64 "\n",
 			ok ? "" : "not ", i + 1, i + 1);
 		failed |= !ok;
 	}

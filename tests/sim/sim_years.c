@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten years in ten zones on a fake clock: no slot is lost, none comes twice. */
+/* Plans ten years of slots in ten zones on a fake clock. No slot is lost or planned twice. */
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/tzfile.h"
@@ -48,7 +48,7 @@ static bool next_slot(void *arg, usec_t after, usec_t *ret)
 	return schedule_next(((struct sim *)arg)->s, after, ret);
 }
 
-/* Now and then the machine sleeps for some minutes, and once a year for days. */
+/* Returns a random step of the clock, sometimes a suspend of up to 30 minutes and rarely one of three days. */
 static usec_t clock_step(uint64_t *random)
 {
 	*random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -62,7 +62,7 @@ static usec_t clock_step(uint64_t *random)
 	}
 }
 
-/* Without a bound of its own: as the planner does it over several rounds. */
+/* Plans all slots up to 'now' in rounds of 1000 steps, like the planner. */
 static void plan(struct sim *m, usec_t slot, usec_t now, struct slot_plan *ret)
 {
 	static const struct slot_policy policy = { { CATCHUP_LATEST, 1 }, false };
@@ -76,7 +76,7 @@ static void plan(struct sim *m, usec_t slot, usec_t now, struct slot_plan *ret)
 	}
 }
 
-/* What the planner would write down, slot by slot or as a stretch of missed ones, up to the end. */
+/* Plans all slots, checks that they are complete, and returns their number. */
 static int64_t plan_years(struct sim *m, usec_t distance)
 {
 	uint64_t random = 42;
@@ -112,7 +112,7 @@ static void every_minute_of_ten_years_is_planned_once_in_ten_zones(void **state)
 		__attribute__((cleanup(sim_done))) struct sim m;
 
 		sim_open(&m, zone_names[i], "* * * * *");
-		/* the clock of these zones jumps by whole minutes: every minute of UTC is one of theirs */
+		/* the offsets of these zones are whole minutes, so every UTC minute is a slot */
 		assert_int_equal(plan_years(&m, USEC_MIN), (YEARS_UNTIL - YEARS_FROM) / 60);
 	}
 }
@@ -141,8 +141,8 @@ static void a_daily_job_runs_once_on_every_local_day(void **state)
 	}
 }
 
-/* Set back an hour and forward again, the clock makes no slot run again. */
-static void a_clock_that_is_set_back_repeats_nothing(void **state)
+/* The clock is set back by an hour every 100 steps. No slot is planned again. */
+static void a_clock_that_is_set_back_repeats_no_slot(void **state)
 {
 	__attribute__((cleanup(sim_done))) struct sim m;
 	usec_t now = YEARS_FROM * USEC_SEC, slot = 0, last = 0;
@@ -169,7 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_minute_of_ten_years_is_planned_once_in_ten_zones),
 		TEST(a_daily_job_runs_once_on_every_local_day),
-		TEST(a_clock_that_is_set_back_repeats_nothing),
+		TEST(a_clock_that_is_set_back_repeats_no_slot),
 	};
 
 	return RUN_TESTS(tests);
