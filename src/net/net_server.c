@@ -502,7 +502,7 @@ static int on_linger(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static int timer_new(struct net_server *s, sd_event_source **ret, sd_event_time_handler_t fn)
 {

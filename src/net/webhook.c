@@ -225,7 +225,7 @@ void webhooks_cancel(struct webhooks *w, const void *owner)
 	post_free(p);
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 bool webhooks_new(
 	struct sd_event *ev, webhook_done_fn *fn, void *arg, struct webhooks **ret, struct err *e)

@@ -22,9 +22,9 @@ struct http_client {
 	int fd;        /* -1: not connected */
 	bool fresh;    /* no response has been received on this connection yet */
 	struct http_response response;
-	http_client_unresponsive_fn *on_silence; /* NULL: none */
-	void *silence_arg;
-	int silence_ms;
+	http_client_unresponsive_fn *on_unresponsive; /* NULL: none */
+	void *unresponsive_arg;
+	int unresponsive_ms;
 };
 
 void http_client_free(struct http_client *c)
@@ -143,11 +143,11 @@ static void render_request(struct buf *out, const char *method, const char *path
 
 static void wait_unresponsive(struct http_client *c, usec_t until)
 {
-	usec_t first = http_response_deadline(c->silence_ms);
+	usec_t first = http_response_deadline(c->unresponsive_ms);
 
-	if (c->on_silence && (until < 0 || first < until) &&
+	if (c->on_unresponsive && (until < 0 || first < until) &&
 		!http_response_poll(c->fd, POLLIN, first, NULL))
-		c->on_silence(c->silence_arg);
+		c->on_unresponsive(c->unresponsive_arg);
 }
 
 /* Sends the request once on the current connection and reads the head of the response. */
@@ -295,9 +295,9 @@ bool http_client_stream(struct http_client *c, const char *path, int timeout_ms,
 void http_client_on_unresponsive(struct http_client *c, int after_ms,
 	http_client_unresponsive_fn *fn, void *arg)
 {
-	c->silence_ms = after_ms;
-	c->on_silence = fn;
-	c->silence_arg = arg;
+	c->unresponsive_ms = after_ms;
+	c->on_unresponsive = fn;
+	c->unresponsive_arg = arg;
 }
 
 pid_t http_client_peer_pid(const struct http_client *c)

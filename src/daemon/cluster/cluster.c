@@ -611,7 +611,7 @@ void cluster_left(struct cluster *c)
 	c->armed = c->unsure = false;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 bool cluster_new(struct sd_event *ev, const struct cluster_options *o, struct cluster **ret, struct err *e)
 {

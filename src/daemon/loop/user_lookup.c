@@ -15,7 +15,7 @@
 #define ENTRY_MAX 16384 /* bytes of one entry of the user database */
 #define THREADS_MAX 8   /* look-ups at a time; a thread ends when no task waits */
 
-/* The database could not be asked, which is not the same as an unknown user. */
+/* The user database did not answer. This is not the same as an unknown user. */
 static bool is_outage(int r)
 {
 	return r != 0 && r != ENOENT && r != ESRCH;

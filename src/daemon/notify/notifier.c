@@ -528,7 +528,7 @@ static void on_spawner_report(const struct spawn_report *r, void *arg)
 	}
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 bool notifier_new(struct sd_event *ev, const struct notifier_options *o, struct notifier **ret, struct err *e)
 {

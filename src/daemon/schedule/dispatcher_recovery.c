@@ -18,7 +18,7 @@
 
 static void register_node(struct dispatcher *d);
 
-/* ---- the store says which runs belong to this node, the spawner what became of them ---- */
+/* ---- runs of this node in the store are compared with the workers of the spawner ---- */
 
 static struct active_run *adopt_run(struct dispatcher *d, struct claimed *c)
 {

@@ -75,7 +75,7 @@ static inline bool cgroups_enabled(const struct cgroups *c)
 
 /* 0, or -errno */
 int cgroup_acquire(struct cgroups *c, uid_t uid, const struct cgroup_limits *l, struct cgroup *ret);
-/* a group acquired before a re-exec; 0, or -errno */
+/* Counts a group that was acquired before a re-exec as in use. 0, or -errno. */
 int cgroup_adopt(struct cgroups *c, const struct cgroup *g);
 bool cgroup_populated(const struct cgroup *g); /* zombies do not count */
 void cgroup_kill(struct cgroup *g);

@@ -24,7 +24,7 @@ struct workers;
 
 enum launch_event {
 	LAUNCH_BLOCKED, /* the child exists but has not called exec(); LAUNCH_DONE follows */
-	LAUNCH_DONE, /* *report has the result */
+	LAUNCH_DONE, /* the child has called exec() or failed; *report says which */
 	/*
 	 * the start was given up, or its launcher has exited; *report has the processes that exist
 	 */
