@@ -91,7 +91,7 @@ def a_node_stopped_with_the_write_lock_is_named_and_killed():
         finally:
             over.set()
             load.join()
-        assert "ended pid %d" % held.process.pid in other.said()
+        assert "killed pid %d" % held.process.pid in other.said()
         wait_until("the store is available again", 30, lambda: not status(other)["store"]["away_since"])
         held.start()
         for d in c.nodes:
@@ -118,7 +118,7 @@ def another_process_that_holds_the_store_is_named_and_not_killed():
             stranger.wait()
         wait_until("the store is available again", 30, lambda: not status(d)["store"]["away_since"])
         assert d.wait_final(d.add(command=["true"])["id"], 60)["state"] == "succeeded"
-        assert "ended pid" not in d.said()
+        assert "killed pid" not in d.said()
 
 
 main()
