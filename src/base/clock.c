@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's clocks behind the clock interface. */
+/* Reads the kernel's real-time and boot-time clocks. */
 #include "base/clock.h"
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time of day and the time since boot, from a source that tests can replace. */
+/* Clock interface for wall time and boot time; tests can replace it. */
 #pragma once
 #include <stdint.h>
 

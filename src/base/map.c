@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing; a removed slot is marked until the next growth. */
+/* Hash map with open addressing and linear probing. */
 #include "base/map.h"
 #include "base/text.h"
 #include <stdlib.h>
 
 struct map_slot {
 	int64_t key;
-	void *value; /* NULL: never used; TAKEN: was used */
+	void *value; /* NULL: never used; TAKEN: removed */
 };
 
 static const char taken_mark;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calendar arithmetic on eras of 400 years, which all have 146,097 days. */
+/* Converts between day numbers and dates using eras of 400 years (146097 days). */
 #include "core/time/civil.h"
 
 #define ERA_DAYS INT64_C(146097)

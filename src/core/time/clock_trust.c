@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judges the clock by what the kernel says of it and by its own past. */
+/* Detects unset clocks and clock jumps. */
 #include "core/time/clock_trust.h"
 
-#define LATE (5 * USEC_SEC) /* an alarm that comes later than this was slept through */
-#define BOOTING (3 * USEC_MIN) /* who starts later than this after a boot need not wait for what boots with him */
-#define BACK USEC_MIN       /* less is what time servers correct */
+#define LATE (5 * USEC_SEC) /* a timer that fires later than this was delayed by a jump or a suspend */
+#define BOOTING (3 * USEC_MIN) /* a daemon that starts later than this after the boot does not wait for time synchronisation */
+#define BACK USEC_MIN       /* smaller steps are corrections by time synchronisation */
 
 enum clock_trust clock_trust_judge(usec_t now, usec_t up, usec_t began, bool synchronised, usec_t wait)
 {

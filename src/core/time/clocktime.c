@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads dates and times of day. */
+/* Parses dates, times of day and UTC offsets. */
 #include "core/time/clocktime.h"
 
 #include "core/time/civil.h"

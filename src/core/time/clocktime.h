@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of dates and times of day in texts. */
+/* Parsed dates, times of day and UTC offsets. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cron expression as bitmaps, and its next match (semantics 2 to 6). */
+/* Cron expressions as bitmaps: parse, print, explain, next match. */
 #pragma once
 #include "core/time/schedule.h"
 #include <stdbool.h>
@@ -23,7 +23,7 @@ extern const char *const cron_field_names[CRON_FIELD_MAX];
 
 #define CRON_YEAR_FIRST 1970
 #define CRON_YEAR_LAST 2199
-/* One more on either side: a zone may be in 1969 or 2200 while UTC is in range. */
+/* One more year on either side: local time may be in 1969 or 2200 while UTC is in range. */
 #define CRON_YEAR_BASE 1969
 #define CRON_YEARS 232
 
@@ -38,17 +38,17 @@ struct cron {
 	bool any_year;
 	bool star[CRON_YEAR];          /* the field begins with '*' or '?' */
 	bool hashed[CRON_YEAR];        /* H was used */
-	bool every_day;                /* no date is left out */
-	bool wild;                     /* follows the clock on DST days */
+	bool every_day;                /* every date matches */
+	bool wild;                     /* '*' in seconds, minutes or hours: DST policies do not apply */
 	int fields;                    /* as written: 5, 6 or 7 */
 	uint32_t star_step[CRON_YEAR]; /* n of a leading '*', '/', n; 0: none. For the linter */
 	bool wide_step[CRON_YEAR];     /* a step beyond the range. For the linter */
 };
 
-/* Reads to the end. 'id' seeds H. */
+/* Parses the rest of the text. 'id' is the seed of H. */
 bool cron_scan(struct scan *s, const char *id, struct cron *ret);
 
-/* How fixed wall times meet the zone's jumps. */
+/* How fixed wall times are treated at DST changes. */
 struct cron_policy {
 	const struct zone *zone;
 	enum dst_gap gap;
@@ -65,5 +65,5 @@ uint32_t cron_month_days(const struct cron *c, int year, int month); /* bit d: t
 void cron_print(const struct cron *c, struct buf *out);
 void cron_explain(const struct cron *c, struct buf *out);
 
-/* A stable well-spread number per id and field, for H. */
+/* A stable hash of id and field, for H. */
 uint64_t cron_hash(const char *id, enum cron_field field);

@@ -5,7 +5,7 @@
 #include "core/time/cron_field.h"
 #include "core/time/word_list.h"
 
-#define TIMES_SHOWN 6 /* up to so many are listed as clock times */
+#define TIMES_SHOWN 6 /* maximum number of times that are listed one by one */
 #define ALL_DAYS UINT64_C(0xfffffffe)
 #define ALL_WEEKDAYS 0x7f
 #define ALL_MONTHS 0x1ffe
@@ -255,7 +255,10 @@ static void explain_clock_times(const struct cron *c, struct buf *out)
 	word_list_join(&l, "and", out);
 }
 
-/* "every minute", "every 15 minutes" (after an 'of': "every 15th minute"), "minute 5", "minutes 5 and 20" */
+/*
+ * "every minute", "every 15 minutes" (after an 'of': "every 15th minute"), "minute 5", "minutes 5
+ * and 20"
+ */
 static void explain_part(const struct cron *c, enum cron_field f, bool after_of, struct buf *out)
 {
 	uint64_t bits = c->value[f];

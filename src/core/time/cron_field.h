@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the cron code: what each field may contain. */
+/* Permitted range of each cron field; private to the cron files. */
 #pragma once
 #include "core/time/cron.h"
 

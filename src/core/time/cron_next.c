@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the next match of a cron expression: whole years and months are skipped by bitmap. */
+/* Finds the next match of a cron expression by bitmap search. */
 #include "core/time/civil.h"
 #include "core/time/cron.h"
 #include "core/time/zone.h"
@@ -143,7 +143,9 @@ bool cron_wall_next(const struct cron *c, int64_t wall, int64_t *ret)
 	return false;
 }
 
-/* Remembers that nothing matches between two wall times, since neighbouring periods ask the same. */
+/*
+ * Remembers that nothing matches between two wall times, since neighbouring periods ask the same.
+ */
 struct search {
 	const struct cron *c;
 	int64_t from, found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads cron expressions of 5, 6 and 7 fields. */
+/* Parses cron expressions with five, six or seven fields. */
 #include "core/time/clocktime.h"
 #include "core/time/cron_field.h"
 #include "core/time/scan.h"

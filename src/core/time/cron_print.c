@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a cron expression in its canonical form: same matches, same stars, H as its values. */
+/* Prints a cron expression in canonical form; H is replaced by its values. */
 #include "base/buf.h"
 #include "core/time/clocktime.h"
 #include "core/time/cron_field.h"
@@ -26,7 +26,7 @@ static void print_value(enum cron_field field, int v, struct buf *out)
 		buf_char(out, (char)(name[i] - 'a' + 'A'));
 }
 
-/* How many from i on have the same distance. */
+/* The number of values from i on that have the same distance. */
 static size_t progression_length(const struct values *l, size_t i)
 {
 	size_t k = i + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes with durations: the n-th one after an anchor, never the sum of n roundings. */
+/* Adds multiples of a duration to an anchor without accumulating rounding. */
 #include "core/time/interval.h"
 
 #include "base/buf.h"
@@ -40,8 +40,8 @@ int64_t interval_add(const struct interval *v, const struct zone *z, int64_t anc
 }
 
 /*
- * The mean length gives k to within the spread of month lengths and offsets, less than eight steps; the
- * series never falls, so the rest is a search.
+ * The mean length gives k to within the spread of month lengths and offsets, less than eight steps;
+ * the series never falls, so the rest is a search.
  */
 #define SEARCH_SPREAD 8
 

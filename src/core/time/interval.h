@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations: calendar parts that follow the wall clock, and elapsed seconds. */
+/* Durations with calendar parts, which follow the wall clock, and elapsed seconds. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,14 +21,20 @@ struct interval_unit {
 	const char *names[5]; /* the first is the short one, the last the plural */
 	struct interval one;
 };
-/* NULL: not a unit. 'elapsed' days and weeks are what 'every' means by them; it knows no months and years. */
+/*
+ * NULL: not a unit. 'elapsed' days and weeks are what 'every' means by them; it knows no months and
+ * years.
+ */
 const struct interval_unit *interval_unit_find(const char *word);
 bool interval_unit_elapsed(const struct interval_unit *u, int64_t *ret_seconds);
 
 bool interval_scan_iso(struct scan *s, struct interval *ret);   /* P1DT12H, up to a '/', a blank or the end */
 bool interval_scan_words(struct scan *s, struct interval *ret); /* 1h 30m; elapsed */
 
-/* anchor + k times the duration, computed from the anchor; beyond TIME_LAST the value is only "later". */
+/*
+ * anchor + k times the duration, computed from the anchor; beyond TIME_LAST the value is only
+ * "later".
+ */
 int64_t interval_add(const struct interval *v, const struct zone *z, int64_t anchor, int64_t k);
 
 /* The first such instant after 'after' with first <= k <= last; false: none up to TIME_LAST. */

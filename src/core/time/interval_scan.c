@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads durations: ISO 8601, and the units of 'every'. */
+/* Parses ISO 8601 durations and the units of 'every'. */
 #include "base/auto.h"
 #include "core/time/interval.h"
 #include "core/time/scan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a moment: the words say a day and a time of day, which the zone turns into an instant. */
+/* Parses date and time phrases and resolves them in a zone. */
 #include "core/time/phrase.h"
 
 #include "base/auto.h"
@@ -252,7 +252,9 @@ static bool scan_plus(struct scan *s, struct phrase *p)
 	return scan_done(s) || scan_fail(s, s->pos, "nothing may follow; one number and one unit is enough");
 }
 
-/* What follows YYYY-MM-DD. *ret_instant is set when an offset was there; else the phrase goes on. */
+/*
+ * What follows YYYY-MM-DD. *ret_instant is set when an offset was there; else the phrase goes on.
+ */
 static bool scan_after_date(struct scan *s, struct phrase *p, bool *ret_absolute, int64_t *ret_instant)
 {
 	bool letter = scan_take(s, 'T');

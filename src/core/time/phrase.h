@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One moment as people write it: RFC 3339, a wall time, or a phrase of at(1). */
+/* Points in time as users write them: RFC 3339, a wall time, or a phrase of at(1). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

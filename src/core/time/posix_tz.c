@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and applies the rule at the end of a TZif file, as CET-1CEST,M3.5.0,M10.5.0/3. */
+/* Parses and applies POSIX TZ rules like CET-1CEST,M3.5.0,M10.5.0/3. */
 #include "core/time/posix_tz.h"
 #include "core/time/civil.h"
 
 #include <string.h>
 
-/* What is left of the text. */
+/* The rest of the text. */
 struct rest {
 	const char *p, *end;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads numbers and words, and words complaints about them. */
+/* Reads numbers and words, and formats syntax errors with their position. */
 #include "core/time/scan.h"
 
 #include "base/err.h"
@@ -90,7 +90,10 @@ int scan_lookup(const char *word, const char *const *table, size_t n)
 	return -1;
 }
 
-/* What a user typed, cut and with everything that is not plain ASCII as '?', so that any sink takes it. */
+/*
+ * What a user typed, cut and with everything that is not plain ASCII as '?', so that any sink takes
+ * it.
+ */
 static void quote_shortened(char out[SHOWN_MAX + 4], const char *text, size_t len)
 {
 	size_t n = len > SHOWN_MAX ? SHOWN_MAX : len;

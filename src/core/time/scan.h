@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cursor over a schedule text that can say at which character it stopped. */
+/* Cursor over a schedule text that reports the position of errors. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ struct err;
 
 struct scan {
 	const char *text; /* the whole schedule, borrowed */
-	size_t pos, end;  /* what is left lies between them */
+	size_t pos, end;  /* the rest of the text is between them */
 	struct err *e;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of a compiled schedule, whatever form it has. */
+/* Computes the slots of a compiled schedule. */
 #include "core/time/schedule.h"
 
 #include "base/buf.h"

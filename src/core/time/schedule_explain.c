@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says any schedule in plain English. */
+/* Describes a schedule in English. */
 #include "base/buf.h"
 #include "base/rfc3339.h"
 #include "base/text.h"

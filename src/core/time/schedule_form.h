@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the schedule code: what a compiled schedule consists of. */
+/* Layout of a compiled schedule; private to the schedule files. */
 #pragma once
 #include "core/time/cron.h"
 #include "core/time/interval.h"

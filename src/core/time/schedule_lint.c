@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds schedules that are allowed and yet probably not what was meant. */
+/* Warns about valid schedules that are probably mistakes. */
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "core/time/civil.h"
@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define LOOK_AHEAD (2 * 366 * DAY_SECONDS) /* for jumps of the clock */
+#define LOOK_AHEAD (2 * 366 * DAY_SECONDS) /* period that is searched for DST changes */
 #define ALL_DAYS UINT64_C(0xfffffffe)
 
 struct lint {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the forms of the schedule language apart and compiles each. */
+/* Recognises the forms of schedule texts and compiles them. */
 #include "base/err.h"
 #include "base/text.h"
 #include "core/time/civil.h"
@@ -205,7 +205,10 @@ static bool read_nickname(struct reader *r)
 		"@midnight @hourly @reboot, @every 15m and @EPOCH");
 }
 
-/* The words a text may begin with; a blank, the end or a digit after them is looked for by the reader. */
+/*
+ * The words a text may begin with; a blank, the end or a digit after them is looked for by the
+ * reader.
+ */
 struct leading {
 	const char *word;
 	bool (*read)(struct reader *r);

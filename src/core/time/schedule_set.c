@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unites the schedules of a job. */
+/* Merges the schedules of a job and removes duplicate slots. */
 #include "core/time/schedule_set.h"
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All schedules of one job as one: a slot of any of them is a slot of the job. */
+/* All schedules of one job, merged into one sequence of slots. */
 #pragma once
 #include "base/auto.h"
 #include "core/time/schedule.h"
@@ -13,7 +13,9 @@ struct strv;
 
 struct schedule_set; /* immutable: may be shared between threads */
 
-/* No text at all means "now". An error's field is "schedule" or, with several texts, "schedule[2]". */
+/*
+ * No text at all means "now". An error's field is "schedule" or, with several texts, "schedule[2]".
+ */
 bool schedule_set_parse(const struct strv *texts, const struct schedule_context *c, struct schedule_set **ret,
 	struct err *e);
 void schedule_set_free(struct schedule_set *s);
@@ -23,8 +25,8 @@ size_t schedule_set_count(const struct schedule_set *s);
 const struct schedule *schedule_set_at(const struct schedule_set *s, size_t i);
 
 /*
- * Of the whole: NOW or ONCE only with a single slot in all; RECURRING with more; BOOT and MANUAL when there is
- * nothing else. A boot schedule beside others is asked for with schedule_set_boots.
+ * Of the whole: NOW or ONCE only with a single slot in all; RECURRING with more; BOOT and MANUAL
+ * when there is nothing else. A boot schedule beside others is asked for with schedule_set_boots.
  */
 enum schedule_kind schedule_set_kind(const struct schedule_set *s);
 bool schedule_set_boots(const struct schedule_set *s);
@@ -33,7 +35,10 @@ bool schedule_set_boots(const struct schedule_set *s);
 bool schedule_set_first(const struct schedule_set *s, usec_t *ret);
 bool schedule_set_next(const struct schedule_set *s, usec_t after, usec_t *ret);
 
-/* The next slot known once a run has finished: that of "after-finish", or an earlier one of the others. */
+/*
+ * The next slot known once a run has finished: that of "after-finish", or an earlier one of the
+ * others.
+ */
 bool schedule_set_follows(const struct schedule_set *s);
 bool schedule_set_next_after_finish(const struct schedule_set *s, usec_t after, usec_t finished, usec_t *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Materialising slots and catching up: pure arithmetic over a schedule's next(). */
+/* Computes upcoming, missed and caught-up slots of a schedule. */
 #include "core/time/slots.h"
 #include "base/auto.h"
 #include "base/err.h"
@@ -28,7 +28,7 @@ usec_t slot_search_from(usec_t t)
 	return t % USEC_SEC ? t : t + 1;
 }
 
-/* The look-ahead is added, so that this is looked at when 'until' is over and not before. */
+/* The look-ahead is added, so that the row is due only after 'until'. */
 usec_t slot_boot_wait(usec_t until, usec_t now)
 {
 	if (!until)
@@ -41,13 +41,16 @@ bool slot_known(usec_t slot)
 	return slot != 0 && slot != USEC_NEVER && slot % USEC_SEC == 0;
 }
 
-/* Is there a slot after 't' and before 'slot'? */
+/* Whether there is a slot after 't' and before 'slot'. */
 static bool between(slot_next_fn *next, void *arg, usec_t t, usec_t slot, usec_t *ret)
 {
 	return next(arg, t, ret) && *ret < slot;
 }
 
-/* Looks back twice as far each time, then halves what is left: schedules only know how to go forward. */
+/*
+ * Doubles the distance back until a slot is found, then bisects: schedules can only be searched
+ * forward.
+ */
 bool slot_before(slot_next_fn *next, void *arg, usec_t slot, usec_t floor, usec_t *ret)
 {
 	usec_t back = USEC_SEC, low, high, found;
@@ -57,7 +60,7 @@ bool slot_before(slot_next_fn *next, void *arg, usec_t slot, usec_t floor, usec_
 			return false;
 		back *= 2;
 	}
-	low = slot - back; /* a slot follows before 'slot', and after 'high' none does */
+	low = slot - back; /* there is a slot between 'low' and 'slot', and none between 'high' and 'slot' */
 	high = back > USEC_SEC ? slot - back / 2 : slot - 1;
 	while (high - low > 1) {
 		usec_t middle = low + (high - low) / 2, seen;
@@ -75,13 +78,13 @@ bool slot_before(slot_next_fn *next, void *arg, usec_t slot, usec_t floor, usec_
 	return true;
 }
 
-/* The latest slot that passed is worth a run until the next one comes, but for a day at most. */
+/* How long the latest passed slot is still caught up: until the next slot, at most a day. */
 static usec_t window_of(usec_t slot, usec_t following)
 {
 	return following && following - slot < SLOTS_WINDOW ? following - slot : SLOTS_WINDOW;
 }
 
-/* ---- what passed ---- */
+/* ---- passed slots ---- */
 
 #define RING ELEMENTS(((struct slot_walk *)0)->newest)
 
@@ -96,7 +99,7 @@ static usec_t walk_slot(const struct slot_walk *w, int64_t i)
 	return w->newest[(size_t)i % RING];
 }
 
-/* How many of the newest still run. */
+/* The number of newest slots that are still run. */
 static int64_t slots_to_run(const struct slot_policy *policy, const struct slot_walk *w, usec_t following, usec_t now)
 {
 	int64_t n = 0;
@@ -131,7 +134,9 @@ static void slot_plan_add_passed(const struct slot_policy *policy, const struct 
 		slot_plan_add(p, &(struct slot_range){walk_slot(w, i), walk_slot(w, i), 1, .passed = true});
 }
 
-/* Goes on to the last slot that passed; *ret_following is the one after it, 0: none. False: out of steps. */
+/*
+ * Advances to the last passed slot; *ret_following is the next one, 0: none. False: no steps left.
+ */
 static bool walk_on(slot_next_fn *next, void *arg, usec_t now, struct slot_walk *w, int64_t *steps, usec_t *ret_following)
 {
 	usec_t slot;
@@ -176,9 +181,9 @@ bool slots_plan(slot_next_fn *next, void *arg, const struct slot_policy *policy,
 	return true;
 }
 
-/* ---- what passed after it had become runs ---- */
+/* ---- slots that passed after they had become runs ---- */
 
-/* Slots from 'due' up to now, counted up to 'max'. */
+/* The number of slots from 'due' to now, at most 'max'. */
 static int64_t count_passed(slot_next_fn *next, void *arg, usec_t due, usec_t now, int64_t max)
 {
 	int64_t n = 0;

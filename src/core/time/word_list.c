@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joins items to English lists. */
+/* Joins items into English lists. */
 #include "core/time/word_list.h"
 
 #include <stdarg.h>

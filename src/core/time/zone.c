@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks up offsets in a zone's table of periods. */
+/* Looks up the UTC offset and the local time in a zone. */
 #include "core/time/zone.h"
 
 #include "base/err.h"

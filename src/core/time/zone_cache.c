@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps zones in an open table by the hash of their names. */
+/* Loads each time zone once and keeps it by name. */
 #include "core/time/zone_cache.h"
 
 #include "base/buf.h"

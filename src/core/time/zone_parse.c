@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the bytes of a TZif file into a table of periods through 2200. */
+/* Parses TZif data into offset periods up to 2200. */
 #include "base/err.h"
 #include "base/text.h"
 #include "core/time/civil.h"

@@ -51,7 +51,10 @@ struct db {
 	const struct db_sql *sql;
 	pid_t pid;                   /* the process that opened it; no other process may use it */
 	int waits;                   /* nesting depth of db_wait_mark() */
-	/* Boottime since when a call waits for a reply, a connection, a lock or the disk; 0: none does. Any thread reads it. */
+	/*
+	 * Boottime since when a call waits for a reply, a connection, a lock or the disk; 0: none
+	 * does. Any thread reads it.
+	 */
 	_Atomic int64_t waits_since;
 	_Atomic int64_t leave_by;    /* boottime; no wait lasts longer than this; 0: no limit. Set by any thread */
 	int64_t give_up_at;          /* boottime; no wait for a reply lasts longer than this; 0: no limit */

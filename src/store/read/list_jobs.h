@@ -8,7 +8,10 @@
 struct err;
 struct store;
 
-/* The order is by id, with a creation range by time and id. Ranges include 'since' and exclude 'until'. */
+/*
+ * The order is by id, with a creation range by time and id. Ranges include 'since' and exclude
+ * 'until'.
+ */
 struct job_filter {
 	int64_t uid;          /* -1: all owners */
 	unsigned states;      /* bits 1 << enum job_state; 0: all except removed */

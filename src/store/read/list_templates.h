@@ -6,7 +6,10 @@
 struct err;
 struct store;
 
-/* A template of the owner, else the one that root shares with all users. ERR_NOT_FOUND with field "template". */
+/*
+ * A template of the owner, else the one that root shares with all users. ERR_NOT_FOUND with field
+ * "template".
+ */
 bool list_templates_get(struct store *s, int64_t uid, const char *name, struct template *ret, struct err *e);
 /* The templates of one owner, by name. */
 bool list_templates_page(struct store *s, int64_t uid, const char *after, size_t limit, struct template_list *ret,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What history may go: found a little at a time by reading, so that it can be archived before it is
- * deleted.
- */
+/* Finds history that may be deleted, in small steps, so that it can be archived before. */
 #pragma once
 #include "base/clock.h"
 #include <stdbool.h>
@@ -14,8 +11,8 @@ struct err;
 struct store;
 
 /*
- * What is kept: a live job's runs for 'age' or the newest 'runs', whichever is more; an ended job
- * for 'age'.
+ * Runs of a live job are kept for 'age', and at least the newest 'runs' of them. An ended job is
+ * kept for 'age'.
  */
 struct prune_rule {
 	usec_t age;
@@ -29,38 +26,38 @@ struct prune_candidates {
 };
 void prune_candidates_done(struct prune_candidates *l);
 
-#define PRUNE_OWNERS 32 /* looked at in one pass */
+#define PRUNE_OWNERS 32 /* maximum number of owners in one pass */
 
-/* How far a pass has come; zeroed for a new one. */
+/* The progress of a pass; all zero for a new one. */
 struct prune_pass {
 	usec_t job_at, slot;
 	int64_t job, run;
 	bool done;
-	/* of a budget */
+	/* of a pass for a budget */
 	bool has_owner;
-	int64_t owner;        /* whose history goes now */
-	bool removed_done;    /* its removed jobs were looked at */
-	int64_t spent[PRUNE_OWNERS]; /* owners that have given what they have */
+	int64_t owner;        /* whose history is deleted now */
+	bool removed_done;    /* its removed jobs were processed */
+	int64_t spent[PRUNE_OWNERS]; /* owners without further candidates */
 	size_t n_spent;
 };
 
-/* The next few that may go, and the pass moved on; an empty list may come before it is done. */
+/* The next candidates; advances the pass. The list may be empty before the pass is done. */
 bool prune_candidates_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
 	struct prune_candidates *ret, struct err *e);
 /* Bytes; 0: none. */
 struct owner_budget {
 	int64_t store;     /* of the whole SQLite file; each owner has an equal share */
-	int64_t per_owner; /* of one owner but root */
+	int64_t per_owner; /* of one owner, except root */
 };
-/* Whose history goes next: has_owner and owner of the pass. */
+/* Selects the next owner over its budget: sets has_owner and owner of the pass. */
 bool prune_candidates_next_owner(struct store *s, const struct owner_budget *b, struct prune_pass *pass, struct err *e);
 /*
- * The rows that the owner of the pass can give, oldest first, whatever their age: removed and ended
- * jobs with their runs, and the runs of live jobs but the newest of each. Dead letters, and ended
- * jobs with a key, stay.
+ * Candidates of the owner of the pass, oldest first, of any age: removed and ended jobs with their
+ * runs, and all runs of live jobs except the newest of each. Dead letters and ended jobs with a key
+ * are kept.
  */
 bool prune_candidates_of_owner(struct store *s, struct prune_pass *pass, struct prune_candidates *ret, struct err *e);
-void prune_candidates_owner_done(struct prune_pass *pass); /* its owner has no more to give */
+void prune_candidates_owner_done(struct prune_pass *pass); /* its owner has no further candidates */
 
 struct kept_output {
 	int64_t run, fence, attempt, bytes;
@@ -71,7 +68,7 @@ bool prune_candidates_outputs(struct store *s, int64_t uid, size_t n, struct kep
 struct store_sizes {
 	int64_t bytes;   /* in use by the store; 0: the engine does not tell */
 	int64_t outputs; /* kept by the spawner */
-	int64_t most_uid;    /* the owner who has most of them */
-	int64_t most, second; /* his, and of who has most after him */
+	int64_t most_uid;    /* the owner with the most kept output */
+	int64_t most, second; /* bytes of this owner, and of the owner with the second most */
 };
 bool store_sizes(struct store *s, struct store_sizes *ret, struct err *e);

@@ -9,8 +9,8 @@ struct store;
 struct strv;
 
 /*
- * 'uid' is the owner number of the client; -1 sees all jobs. A job of another owner is ERR_NOT_FOUND,
- * like one that does not exist.
+ * 'uid' is the owner number of the client; -1 sees all jobs. A job of another owner is
+ * ERR_NOT_FOUND, like one that does not exist.
  */
 bool store_job_get(struct store *s, int64_t uid, int64_t id, struct job **ret, struct err *e);
 /*

@@ -19,7 +19,7 @@ struct row {
 };
 
 static const struct row rows[] = {
-	/* semantics 6 */
+	/* fixed times in the gap and in the fold */
 	{ "30 2 * * *", "Europe/Berlin", "2024-03-31T00:00:00Z", "2024-03-31T12:00:00Z", "31T01:00:00" },
 	{ "30 2 * * *", "Europe/Berlin", "2024-10-27T00:00:00Z", "2024-10-27T12:00:00Z", "27T00:30:00" },
 	{ "0,30 2 * * *", "Europe/Berlin", "2024-03-31T00:00:00Z", "2024-03-31T12:00:00Z", "31T01:00:00" },
