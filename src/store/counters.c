@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects counter changes and writes them once per transaction. */
+/* Collects counter changes, written once per transaction. */
 #include "store/counters.h"
 #include "base/text.h"
 #include "core/job/job.h"

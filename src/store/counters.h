@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters per state, owner and queue: changes are collected and written once per transaction. */
+/* Counters per state, owner or queue; changes are written once per transaction. */
 #pragma once
 #include "core/job/run.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects audit events during a batch and inserts them together. */
+/* Collects the audit events of a batch, inserted with its commit. */
 #include "store/events.h"
 #include "base/text.h"
 #include "core/job/event.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Audit events: collected during a batch and inserted together. */
+/* Audit events of a batch, inserted with its commit. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

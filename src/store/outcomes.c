@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the final states of runs and writes the notices that follow from them. */
+/* Writes the notices that follow from the final states of runs. */
 #include "store/outcomes.h"
 #include "base/map.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes the store. */
+/* The store handle: open, close, reconnect. */
 #include "store/store.h"
 #include "base/err.h"
 #include "base/io.h"

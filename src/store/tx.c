@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Begins, commits and rolls back transactions. */
+/* Transactions of a store. */
 #include "store/tx.h"
 #include "base/err.h"
 #include "store/counters.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, changes and removes queues and the limits of owners. */
+/* Changes queues or the limits of owners. */
 #include "store/ops/limits.h"
 #include "base/edit_distance.h"
 #include "base/err.h"

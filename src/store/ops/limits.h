@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues, and the limits of owners. */
+/* Operations on queues or the limits of owners. */
 #pragma once
 #include "core/job/policy.h"
 #include "store/limit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds notices and records their delivery. */
+/* Operations on notices: adding them, recording their delivery. */
 #include "store/ops/notices.h"
 #include "base/err.h"
 #include "base/map.h"

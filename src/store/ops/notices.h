@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds notices and records their delivery. */
+/* Operations on notices: adding them, recording their delivery. */
 #pragma once
 #include "core/job/notice.h"
 #include "store/notice_row.h"

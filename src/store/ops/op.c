@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, resets, refuses and frees operations. */
+/* The life cycle of an operation. */
 #include "base/text.h"
 #include "core/job/event.h"
 #include "store/ops/op_private.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operation table: how each kind of operation is applied, reset and freed. */
+/* The operation table: the functions of each kind of operation. */
 #pragma once
 #include "store/ops/op.h"
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assigns owner numbers to pairs of uid and user name. */
+/* Assigns a number to each owner (a uid with a user name). */
 #include "store/ops/owners.h"
 #include "base/err.h"
 #include "base/text.h"

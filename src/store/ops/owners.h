@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owner numbers: one per pair of uid and user name, see core/job/owner.h. */
+/* Owner numbers, one per uid with its user name; see core/job/owner.h. */
 #pragma once
 #include "base/clock.h"
 #include "store/ops/op.h"

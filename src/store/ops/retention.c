@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes old jobs, runs, attempts and events in small steps. */
+/* Deletes old history in small steps. */
 #include "store/ops/retention.h"
 #include "base/map.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancels and removes jobs. */
+/* Stops the schedule of a job: cancel, remove. */
 #include "store/ops/job/job_cancel.h"
 #include "base/err.h"
 #include "base/map.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancels and removes jobs. */
+/* Stops the schedule of a job: cancel, remove. */
 #pragma once
 #include "core/job/job.h"
 #include "store/lists.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes a job's definition, pending runs and revision history. */
+/* Replaces the definition of a job. */
 #include "store/ops/job/job_changes.h"
 #include "base/err.h"
 #include "base/map.h"

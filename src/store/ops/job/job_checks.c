@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks idempotency keys, names, owner limits and queues of new jobs. */
+/* Checks new jobs: idempotency keys, names, owner limits, queues. */
 #include "store/ops/job/job_checks.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks on new jobs: keys, names, limits and queues. */
+/* Checks new jobs: idempotency keys, names, owner limits, queues. */
 #pragma once
 #include "base/err.h"
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks and changes the row of a job. */
+/* Operates on the locked row of a job. */
 #pragma once
 #include "base/clock.h"
 #include "core/job/job.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Begins and ends pauses at their times. */
+/* Starts or ends pauses at their times. */
 #include "store/ops/job/pause_times.h"
 #include "core/job/event.h"
 #include "core/job/job.h"

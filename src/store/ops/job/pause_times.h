@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Begins and ends pauses at their times. */
+/* Starts or ends pauses at their times. */
 #pragma once
 #include "base/clock.h"
 #include "store/ops/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pauses single jobs, and all jobs of a scope. */
+/* Pauses single jobs or all jobs of a scope. */
 #include "store/ops/job/pauses.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends pauses on request and releases the held runs. A pause can begin again at a given time. */
+/* Ends pauses on request, which releases the held runs. */
 #include "store/ops/job/resume.h"
 #include "base/err.h"
 #include "base/rfc3339.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends pauses on request, and revives suspended and cancelled jobs. */
+/* Ends pauses on request; revives suspended or cancelled jobs. */
 #pragma once
 #include "core/job/job.h"
 #include "core/job/pause.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, replaces and removes templates. */
+/* Operations on templates: create, replace, remove. */
 #include "store/ops/job/templates.h"
 #include "base/err.h"
 #include "base/text.h"

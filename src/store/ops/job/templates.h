@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates, replaces and removes templates. */
+/* Operations on templates: create, replace, remove. */
 #pragma once
 #include "base/clock.h"
 #include "store/ops/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leader's work: reaps dead nodes and assigns the segments to live ones. */
+/* The leader's work: reaps dead nodes, assigns segments to live ones. */
 #include "store/ops/node/leader.h"
 #include "base/err.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renews node and leader leases and detects fencing. */
+/* Renews the leases of a node; detects fencing. */
 #include "store/ops/node/leases.h"
 #include "base/err.h"
 #include "base/failpoint.h"

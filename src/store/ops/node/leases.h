@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renews node and leader leases. */
+/* Renews the node lease, with the leader lease. */
 #pragma once
 #include "base/clock.h"
 #include "store/ops/op.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drains, undrains and resigns nodes on request. */
+/* Executes an administrator's commands to a node: drain, undrain, resign. */
 #include "store/ops/node/node_commands.h"
 #include "base/err.h"
 #include "base/text.h"

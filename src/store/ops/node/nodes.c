@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Registers and closes nodes; a new engine takes over the runs of earlier engines of its node name.
- */
+/* Registers engines; a new one takes over the runs of earlier engines of its node name. */
 #include "store/ops/node/nodes.h"
 #include "base/err.h"
 #include "base/text.h"

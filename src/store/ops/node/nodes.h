@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers, polls and closes nodes. */
+/* Registers engines: open, poll, close. */
 #pragma once
 #include "store/ops/run/claims.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds one run per boot job, boot and node name. */
+/* Adds one run of each boot job per boot of a node. */
 #include "store/ops/run/boot_runs.h"
 #include "base/text.h"
 #include "core/job/run.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects queue and owner lanes that have room for runs. */
+/* Selects the lane that is served next. */
 #include "base/map.h"
 #include "base/text.h"
 #include "core/decide/claim.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes, candidates and shares; private to the claim files. */
+/* Data of a claim; private to the claim files. */
 #pragma once
 #include "base/map.h"
 #include "core/decide/claim.h"

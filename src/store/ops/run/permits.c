@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frees the overlap permits of ended runs and releases waiting runs. */
+/* Frees the overlap permits of ended runs, which releases waiting runs. */
 #include "store/ops/run/permits.h"
 #include "base/map.h"
 #include "base/text.h"

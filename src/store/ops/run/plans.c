@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns due slots into queued runs and advances each job to its next slot. */
+/* Turns due slots into queued runs. */
 #include "store/ops/run/plans.h"
 #include "base/err.h"
 #include "base/text.h"

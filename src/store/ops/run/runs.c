@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records the start, the end and the return to the queue of runs. */
+/* Records the moves of a claimed run: start, end, return to the queue. */
 #include "store/ops/run/runs.h"
 #include "base/err.h"
 #include "base/map.h"

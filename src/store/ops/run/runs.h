@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inserts runs and records their start, end and return to the queue. */
+/* Inserts runs; records their start, end or return to the queue. */
 #pragma once
 #include "core/decide/judge.h"
 #include "core/job/policy.h"
