@@ -158,7 +158,7 @@ static bool say_permit(const struct why_facts *f, struct why_reason *ret)
 static void say_condition(const struct why_facts *f, struct why_reason *ret)
 {
 	why_say(ret, WHY_CONDITION, "it waits for a condition: %s", f->unmet ? f->unmet : "it did not hold at the last check");
-	why_type(ret, "jobctl run %s --force", f->ref);
+	why_type(ret, "jobctl set %s when=", f->ref); /* a forced run waits for the condition, too */
 }
 
 static void say_rate(const char *whose, const char *name, usec_t at, const char *command, struct why_reason *ret)

@@ -144,7 +144,7 @@ static void a_run_that_is_due_later_says_why(void **state)
 	run.attempt = 0;
 	run.reason = condition;
 	f.unmet = "load is 3.1, and must be below 2";
-	expect(&f, WHY_CONDITION, "load is 3.1, and must be below 2", "jobctl run backup --force");
+	expect(&f, WHY_CONDITION, "load is 3.1, and must be below 2", "jobctl set backup when=");
 	run.reason = rate;
 	expect(&f, WHY_RATE, "rate of the job; the next run may start at 2027-01-15T09:00:00Z", "jobctl show backup");
 }
@@ -158,7 +158,7 @@ static void limits_say_whose_and_how_many(void **state)
 	f.rate_at = NOW + USEC_MIN;
 	expect(&f, WHY_RATE, "rate of the job", "jobctl show backup");
 	f.unmet = "io is 40, and must be below 30";
-	expect(&f, WHY_CONDITION, "io is 40", "jobctl run backup --force");
+	expect(&f, WHY_CONDITION, "io is 40", "jobctl set backup when=");
 	f.node.room = 0;
 	f.node.active = 12;
 	expect(&f, WHY_NO_ROOM, "12 runs are running", "jobctl status");
