@@ -153,7 +153,8 @@ def suggestions_about_runs_work():
         follow(d, why(d, "byhand"), "jobctl run byhand")
         d.add(name="gated", command=["true"], when=["load<0.001"])
         wait_until("it waits for the load", 20, lambda: "condition" in why(d, "gated"))
-        follow(d, why(d, "gated"), "jobctl run gated --force")
+        follow(d, why(d, "gated"), "jobctl set gated when=")
+        wait_until("the run starts without its condition", 20, lambda: "succeeded" in d.jobctl("runs", "gated").stdout)
 
 
 @case
