@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 
-from harness import Daemon, Unreachable, instant, wait_until
+from harness import FINAL, Daemon, Unreachable, instant, wait_until
 from pg import Server
 
 LEASE = 3
@@ -110,8 +110,13 @@ class Cluster:
 
 def each_slot_once(c, asked, job, name, seconds):
     """Every slot older than 'seconds' has one run. Only runs of a lost node were started twice, never at the same time."""
-    runs = [r for r in asked.runs(job) if instant(r["slot"]) < time.time() - seconds]
-    assert runs and all(r["state"] == "succeeded" for r in runs), runs
+    before = time.time() - seconds
+
+    def ended_runs():
+        runs = [r for r in asked.runs(job) if instant(r["slot"]) < before]
+        return all(r["state"] in FINAL for r in runs) and runs
+    runs = wait_until("the runs of '%s' have ended" % name, 60, ended_runs, 0.2)
+    assert all(r["state"] == "succeeded" for r in runs), runs
     slots = sorted(int(instant(r["slot"]) * 1000) for r in runs)
     assert slots == list(range(slots[0], slots[-1] + 1, 1000)), slots
     began = [slot for slot, _, _ in c.bodies(name)]

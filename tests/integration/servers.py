@@ -165,7 +165,7 @@ def a_transaction_pooler_is_refused_with_the_reason():
             others = [subprocess.Popen(["psql", "-X", "-q", "-c", "SELECT pg_sleep(0.5)", p.url], stdout=subprocess.DEVNULL) for _ in range(4)]
             assert [o.wait(20) for o in others] == [0] * 4  # the pooler then has several server connections
             code, said = d.run()
-            assert code == REFUSED and "pooler" in said and "keep sessions" in said, (more, code, said)
+            assert code == REFUSED and "pooler" in said and "session mode" in said, (more, code, said)
 
 
 @case

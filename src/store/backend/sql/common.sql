@@ -333,9 +333,6 @@ UPDATE nodes SET closed_at = :now WHERE name = :name AND id <> :id AND closed_at
 UPDATE nodes SET closed_at = :now, left_runs = :left_runs, guarded = :guarded, runs_until = {clock} + :run_ttl
 WHERE id = :id AND closed_at = 0
 
--- query node_lost(id text, now int)
-UPDATE nodes SET closed_at = :now, lost = 1 WHERE id = :id AND closed_at = 0
-
 -- query node_renew(id text, ttl int, run_ttl int, guarded int, skew int) -> now int
 UPDATE nodes SET alive_until = {clock} + :ttl, runs_until = {clock} + :run_ttl, renewed_at = {clock}, guarded = :guarded, skew = :skew
 WHERE id = :id AND closed_at = 0

@@ -1289,6 +1289,10 @@ WHERE last.closed_at > CASE WHEN node_orders.draining = 1 THEN 0 WHEN last.lost 
 			OR (later.closed_at = last.closed_at AND later.opened_at > last.opened_at)))
 ORDER BY last.name, last.id
 
+-- The leader's clock was read before this statement waited for its turn, so it may be behind the end of the lease.
+-- query node_lost(id text, now int)
+UPDATE nodes SET closed_at = greatest(:now, runs_until), lost = 1 WHERE id = :id AND closed_at = 0
+
 -- Dead nodes: the run lease is over, and the spawner has ended the runs that must not overlap. A
 -- spawner without a deadline ends nothing, so such a node (guarded = 0) is given ':wait' more time.
 -- query nodes_dead(id text, wait int) -> id text, name text
