@@ -161,7 +161,7 @@ class Shell:
 
 
 class Place:
-    """A home directory for the examples of one page, with all that they start."""
+    """A home directory for the examples of one page, and the processes that they start."""
 
     def __init__(self):
         self.dir = tempfile.mkdtemp(prefix="jobsched-man.")

@@ -111,7 +111,7 @@ def all_channels_send_notices_for_state_changes_only():
                 os.unlink(flag)
             run = d.run_job(job)
             assert run["state"] == ("succeeded" if works else "failed"), run
-        wait_until("all are sent", 20, lambda: len(d.notices(state="sent")) == 9)
+        wait_until("all notices are sent", 20, lambda: len(d.notices(state="sent")) == 9)
         time.sleep(NOTHING_MORE)
         assert len(d.notices()) == 9
         kinds = ["failed", "recovered", "failed"]
@@ -201,7 +201,7 @@ def a_restarted_daemon_sends_each_pending_notice_once():
         d.kill()
         web.gate.set()
         d.start()
-        wait_until("both are sent", 20, lambda: len(d.notices(state="sent")) == 2)
+        wait_until("both notices are sent", 20, lambda: len(d.notices(state="sent")) == 2)
         time.sleep(NOTHING_MORE)
         assert len(web.got) == 1, "the webhook was posted again, although jobsched-net had continued"
         with open(os.path.join(d.dir, "said")) as f:
@@ -283,7 +283,7 @@ def output_of_a_job_cannot_forge_a_mail():
         job = d.add(schedule=["manual"], notify=["mail:ann@example.com", "webhook:" + web.url],
                     script="cat '%s'; exit 9" % evil)["id"]
         d.run_job(job)
-        wait_until("both are sent", 10, lambda: d.mail() and web.got)
+        wait_until("both notices are sent", 10, lambda: d.mail() and web.got)
         m = d.mail()[0]
         assert m["Bcc"] is None and not m.defects and len(m.get_all("To")) == 1
         text = m.get_content()

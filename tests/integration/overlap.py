@@ -75,7 +75,7 @@ def an_overlapping_slot_is_skipped_with_a_reason():
 
 
 @case
-def one_run_waits_for_the_running_one_and_further_ones_are_skipped():
+def at_most_one_run_waits_and_further_runs_are_skipped():
     got = outcomes("queue")
     assert most_at_once("queue") == 1
     assert got.count(("succeeded", None)) >= 2 and ("skipped", "limit") in got, got

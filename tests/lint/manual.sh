@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # A reference to a page that is not installed on this machine is not a finding. mandoc writes findings to standard output
-# and complaints about its database to standard error, at any moment, so the two streams are kept apart.
+# and messages about its database to standard error, so the two streams are kept apart.
 mandoc_says() {
 	command -v mandoc >/dev/null || { echo "mandoc is missing"; return; }
 	sources '*.[1578]' | xargs -r mandoc -T lint -W style 2>"$work/mandoc" | grep -v 'referenced manual not found'

@@ -211,7 +211,7 @@ class Pauses:
     def __init__(self, events):
         self.of_job = defaultdict(list)   # job → [from, to]
         self.scopes = []                  # [scope, key, uid, spared, from, to]
-        self.spans = {}                   # (job, word) → Spans
+        self.spans = {}                   # (job, "paused" or "frozen") → Spans
         for e in events:
             if e["e"] == "pause":
                 self.begin(e)

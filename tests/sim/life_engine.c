@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine without an event loop and a spawner without processes, driven by the fake clock. */
+/* Simulates the daemon without an event loop, and the spawner without processes, on the fake clock. */
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

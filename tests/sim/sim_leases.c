@@ -2,7 +2,7 @@
 /*
  * A week of leases on a fake clock. Three nodes with drifting clocks share one store. They pause, crash, and lose requests
  * and answers. No two nodes lead at one time or in one term, another node takes over within a lease, and no node is
- * given up before its spawner has killed its runs.
+ * closed before its spawner has killed its runs.
  *
  * usage: SEED=n sim_leases    TAP
  */
@@ -219,7 +219,7 @@ static struct store_thread *link_new(struct node *n)
 
 /* ---- invariants ---- */
 
-/* A node that is not in the store any more was given up; its spawner must have killed its runs before. */
+/* A node that is not open in the store was closed. Its spawner must have killed its runs before. */
 static void check_reaped(struct world *w, struct store *s)
 {
 	AUTO_DONE(node_list) list = {};
@@ -236,7 +236,7 @@ static void check_reaped(struct world *w, struct store *s)
 		for (size_t j = 0; j < list.n && !found; j++)
 			found = text_equal(list.v[j].id, n->id);
 		if (!found && n->kill_at && world_time(n, n->kill_at) > w->now)
-			fault_found(w, "node %s was given up %" PRId64 " ms before its spawner kills its runs", n->name,
+			fault_found(w, "node %s was closed %" PRId64 " ms before its spawner kills its runs", n->name,
 				(world_time(n, n->kill_at) - w->now) / USEC_MSEC);
 	}
 }
@@ -431,7 +431,7 @@ static void request_step(struct world *w)
 		request_apply(w, r);
 		request_insert(w, r);
 	} else if (!r->link->closed && r->link->node->fault == FAULT_PAUSE) {
-		r->at = r->link->node->fault_ends + 1; /* a paused node reads its answers when it goes on */
+		r->at = r->link->node->fault_ends + 1; /* a paused node reads its answers when it continues */
 		request_insert(w, r);
 	} else {
 		request_answer(r);
@@ -577,7 +577,7 @@ int main(void)
 	printf("1..1\n# SEED=%" PRIu64 "\n", seed);
 	if (w.failure[0])
 		printf("# after %" PRId64 " s: %s\n", (w.now - BEGIN) / USEC_SEC, w.failure);
-	printf("# %d pauses, %d crashes, %d partitions, %d lossy times; %d terms, %d nodes given up; longest time without a leader "
+	printf("# %d pauses, %d crashes, %d partitions, %d lossy times; %d terms, %d nodes closed; longest time without a leader "
 	       "%.1f s of a lease of %.0f s\n", w.faults[FAULT_PAUSE], w.faults[FAULT_CRASH], w.faults[FAULT_PARTITION],
 		w.faults[FAULT_LOSSY], w.terms, w.reaped, (double)w.longest / USEC_SEC, (double)TTL / USEC_SEC);
 	printf("%sok 1 - a_week_of_leases_has_one_leader_per_term_and_takeover_within_a_lease\n", w.failure[0] ? "not " : "");
