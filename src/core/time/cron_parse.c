@@ -57,7 +57,7 @@ static void add_value(struct field *f, int v)
 		f->out->value[f->id] |= UINT64_C(1) << (f->id == CRON_WEEKDAY ? v % 7 : v);
 }
 
-/* From a to b in steps; b below a goes on through the end of the cycle with the same stride. */
+/* From a to b in steps; if b is below a, the range continues past the end of the cycle. */
 static void add_range(struct field *f, int64_t a, int64_t b, int64_t step)
 {
 	int64_t cycle = f->range->cycle;
@@ -305,7 +305,7 @@ static bool scan_field(struct field *f)
 	return scan_done(s) || item_end(f);
 }
 
-/* Where the fields lie; the count may be larger than what is filled in. */
+/* The positions of the first 8 fields; returns the number of all fields. */
 static size_t fields_split(const struct scan *s, size_t from[8], size_t to[8])
 {
 	struct scan look = *s;

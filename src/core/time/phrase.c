@@ -183,7 +183,7 @@ static bool scan_phrase_word(struct scan *s, struct phrase *p)
 		"'dec 24 18:00' or YYYY-MM-DD HH:MM");
 }
 
-/* N unit; adds 'sign' times it to what is there. */
+/* Parses 'N UNIT' and adds it, multiplied by 'sign'. */
 static bool scan_units(struct scan *s, struct phrase *p, int sign)
 {
 	char word[SCAN_WORD_MAX];
@@ -253,7 +253,8 @@ static bool scan_plus(struct scan *s, struct phrase *p)
 }
 
 /*
- * What follows YYYY-MM-DD. *ret_instant is set when an offset was there; else the phrase goes on.
+ * Parses the part after YYYY-MM-DD. *ret_instant is set if there is an offset; else the phrase
+ * continues.
  */
 static bool scan_after_date(struct scan *s, struct phrase *p, bool *ret_absolute, int64_t *ret_instant)
 {

@@ -83,7 +83,7 @@ bool schedule_set_boots(const struct schedule_set *s)
 	return any_of(s, SCHEDULE_BOOT);
 }
 
-/* The earliest of what was found so far. */
+/* The earliest slot found so far. */
 struct best {
 	bool found;
 	usec_t t;

@@ -178,7 +178,7 @@ static const char *read_footer(const uint8_t *p, size_t len, struct table *t)
 	return NULL;
 }
 
-/* NULL, or what is wrong with the file. */
+/* NULL, or a message about the error in the file. */
 static const char *read_file(const uint8_t *p, size_t len, struct table *t)
 {
 	struct block b;
