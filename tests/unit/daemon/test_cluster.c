@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One engine among others: the cluster's decisions, on a real store whose thread is this test's hand. */
+/* The leases of one node among others, on a real store whose operations the test executes by hand. */
 #include "base/text.h"
 #include "core/job/event.h"
 #include "daemon/cluster/cluster.h"
@@ -13,19 +13,19 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TTL (60 * USEC_SEC)   /* nothing lapses by itself */
+#define TTL (60 * USEC_SEC)   /* no lease expires during a test */
 #define SHORT (200 * USEC_MSEC)
 
 struct world {
 	struct store_thread hand;
 	struct cluster_options o;
 	struct cluster *c;
-	/* what the cluster said */
+	/* callbacks of the cluster */
 	usec_t end_at, kill_at;
 	int deadlines, given_up, company, exits;
 };
 
-/* ---- the engine around it ---- */
+/* ---- callbacks ---- */
 
 static void on_change(void *arg)
 {
@@ -114,7 +114,7 @@ static void pause_for(usec_t time)
 	nanosleep(&(struct timespec){time / USEC_SEC, time % USEC_SEC * 1000}, NULL);
 }
 
-/* Opens ours, too, and renews once. */
+/* Opens the node and renews once. */
 static void begin(struct world *w, int64_t others)
 {
 	struct err e = {};
@@ -143,7 +143,7 @@ static void a_lease_is_trusted_from_before_it_was_asked_for_and_less_a_margin(vo
 	assert_false(cluster_trusted(w->c));
 	after = clock_boot(&clock_system);
 	before = after - USEC_SEC;
-	pause_for(SHORT); /* the store takes its time */
+	pause_for(SHORT); /* the store is slow */
 	hand_serve(&w->hand);
 	assert_true(cluster_trusted(w->c));
 	assert_in_range(w->end_at, before + TTL - TTL / 5, after + TTL - TTL / 5);
@@ -164,10 +164,10 @@ static void trust_ends_by_itself(void **state)
 	w->hand.fails = ERR_BUSY;
 	pause_for(SHORT);
 	renew_once(w);
-	assert_false(cluster_trusted(w->c)); /* asked for is not given */
+	assert_false(cluster_trusted(w->c)); /* a renewal in flight gives no lease */
 }
 
-static void who_was_given_up_trusts_nothing_and_says_so_once(void **state)
+static void a_node_that_was_given_up_trusts_nothing_and_reports_it_once(void **state)
 {
 	struct world *w = *state;
 
@@ -186,7 +186,7 @@ static void who_was_given_up_trusts_nothing_and_says_so_once(void **state)
 	assert_true(cluster_trusted(w->c));
 }
 
-static void who_was_displaced_leaves(void **state)
+static void a_displaced_node_exits(void **state)
 {
 	struct world *w = *state;
 
@@ -201,7 +201,7 @@ static void who_was_displaced_leaves(void **state)
 
 /* ---- the store's clock ---- */
 
-/* A renewal that takes so long, and the store's clock, which is ahead by so much, read at its end or at its beginning. */
+/* Renews in 'took' with a store whose clock is 'ahead', read at the end or at the beginning of the renewal. */
 static usec_t measured(struct world *w, usec_t takes, usec_t ahead, bool late)
 {
 	struct op *op;
@@ -218,31 +218,31 @@ static usec_t measured(struct world *w, usec_t takes, usec_t ahead, bool late)
 	return cluster_offset(w->c);
 }
 
-static void a_clock_that_is_wrong_is_seen_through_a_slow_store_too(void **state)
+static void a_wrong_clock_is_detected_also_over_a_slow_store(void **state)
 {
 	struct world *w = *state;
 
 	begin(w, 0);
 	hand_serve(&w->hand);
-	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, false), 0); /* the way there may have taken no time, ... */
-	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, true), 0);  /* ... or the way back */
+	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, false), 0); /* the request may have taken no time, ... */
+	assert_int_equal(measured(w, 1100 * USEC_MSEC, 0, true), 0);  /* ... or the answer */
 	assert_in_range(measured(w, 1100 * USEC_MSEC, USEC_HOUR, true), USEC_HOUR - USEC_MIN, USEC_HOUR + USEC_MIN);
 	assert_in_range(measured(w, 0, USEC_HOUR, true), USEC_HOUR - 500 * USEC_MSEC, USEC_HOUR + 500 * USEC_MSEC);
 }
 
 /* ---- the spawner's deadline ---- */
 
-static void alone_there_is_no_deadline(void **state)
+static void a_single_node_has_no_deadline(void **state)
 {
 	struct world *w = *state;
 
 	begin(w, 0);
 	hand_serve(&w->hand);
 	assert_int_equal(w->end_at, 0);
-	assert_int_equal(w->deadlines, 1); /* an engine before us may have given one */
+	assert_int_equal(w->deadlines, 1); /* an earlier daemon may have set one */
 }
 
-static void the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once(void **state)
+static void the_store_learns_of_a_deadline_as_soon_as_there_is_one(void **state)
 {
 	struct world *w = *state;
 	struct op *first, *second;
@@ -259,8 +259,8 @@ static void the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once(v
 	hand_answer(&w->hand, second);
 }
 
-/* One node alone never ends a job for its lease, nor one that has been left alone. */
-static void who_is_left_alone_puts_its_deadline_off_until_the_store_knows(void **state)
+/* A single node never ends a job because of its lease, also when its peers have left. */
+static void a_last_node_keeps_its_deadline_until_the_store_knows(void **state)
 {
 	struct world *w = *state;
 	struct op *op;
@@ -285,7 +285,7 @@ static void who_is_left_alone_puts_its_deadline_off_until_the_store_knows(void *
 	assert_int_equal(w->end_at, 0);
 }
 
-static void a_node_that_leaves_others_gives_its_spawner_a_run_lease_more(void **state)
+static void a_node_that_leaves_peers_gives_its_spawner_another_run_lease(void **state)
 {
 	struct world *w = *state;
 	usec_t run_ttl, end_at, left;
@@ -306,7 +306,7 @@ static void a_node_that_leaves_others_gives_its_spawner_a_run_lease_more(void **
 	assert_in_range(w->kill_at, w->end_at + 1, clock_boot(&clock_system) + 4 * TTL);
 }
 
-static void a_node_that_leaves_alone_leaves_no_deadline(void **state)
+static void a_single_node_that_leaves_leaves_no_deadline(void **state)
 {
 	struct world *w = *state;
 	usec_t run_ttl;
@@ -340,7 +340,7 @@ static void the_deadline_is_of_the_run_lease_and_trust_of_the_lease(void **state
 
 /* ---- when it is renewed ---- */
 
-static void what_is_doubted_during_a_renewal_is_renewed_once_more(void **state)
+static void a_renewal_requested_during_a_renewal_is_sent_afterwards(void **state)
 {
 	struct world *w = *state;
 	struct op *op;
@@ -351,13 +351,13 @@ static void what_is_doubted_during_a_renewal_is_renewed_once_more(void **state)
 	cluster_renew_now(w->c);
 	op = hand_take(&w->hand, OP_LEASE);
 	hand_apply(&w->hand, op);
-	open_other(w, "two-id", "two"); /* rings, and the answer under way does not know of it */
+	open_other(w, "two-id", "two"); /* wakes this node; the answer in flight does not know of the new node */
 	cluster_renew_now(w->c);
 	op->on_done(op, op->arg);
 	op_free(hand_await(&w->hand, OP_LEASE));
 }
 
-static void a_long_lease_is_made_short_when_another_comes(void **state)
+static void a_long_lease_is_shortened_when_another_node_arrives(void **state)
 {
 	struct world *w = *state;
 	struct op *op;
@@ -377,8 +377,8 @@ static void a_long_lease_is_made_short_when_another_comes(void **state)
 	op_free(op);
 }
 
-/* Stopped after the store has taken the shorter one and before we hear of it, we would be given up and not know. */
-static void who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on(void **state)
+/* A node that is stopped between the store's commit and the answer would be given up by the shorter lease without knowing it. */
+static void a_shorter_lease_is_in_force_from_when_it_is_sent(void **state)
 {
 	struct world *w = *state;
 	struct op *op;
@@ -392,11 +392,11 @@ static void who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on(void 
 	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	before = clock_boot(&clock_system);
-	assert_in_range(w->end_at, before + 100 * SHORT, before + 1000 * SHORT); /* of the one that we have */
+	assert_in_range(w->end_at, before + 100 * SHORT, before + 1000 * SHORT); /* by the current lease */
 	op = hand_await(&w->hand, OP_LEASE);
 	assert_int_equal(lease_op(op)->ttl, 5 * SHORT);
 	assert_true(lease_op(op)->guarded);
-	assert_in_range(w->end_at, 1, clock_boot(&clock_system) + 5 * SHORT); /* the spawner knows before the store */
+	assert_in_range(w->end_at, 1, clock_boot(&clock_system) + 5 * SHORT); /* the spawner has the shorter deadline before the store */
 	assert_in_range(w->kill_at, w->end_at + 1, clock_boot(&clock_system) + 5 * SHORT);
 	pause_for(5 * SHORT);
 	assert_false(cluster_trusted(w->c));
@@ -418,10 +418,10 @@ static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void
 	lead = hand_take(&w->hand, OP_LEAD);
 	assert_non_null(lead);
 	assert_int_equal(leader_op(lead)->term, 1);
-	assert_true(leader_op(lead)->spares); /* those who were away with us have time to come back */
+	assert_true(leader_op(lead)->spares); /* nodes that lost the store at the same time may come back */
 	hand_answer(&w->hand, lead);
 	hand_serve(&w->hand);
-	close_other(w, "one-id"); /* gives the office up, too */
+	close_other(w, "one-id"); /* frees the leader lease, too */
 	open_other(w, "two-id", "two");
 	{
 		AUTO(op) *other = op_new(OP_LEASE, NULL, NULL);
@@ -437,7 +437,7 @@ static void a_leader_does_its_work_with_each_renewal_and_no_other_node_does(void
 	assert_null(hand_take(&w->hand, OP_LEAD));
 }
 
-static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(void **state)
+static void dead_nodes_are_given_up_only_after_an_unbroken_own_lease(void **state)
 {
 	struct world *w = *state;
 	bool spares = true;
@@ -458,7 +458,7 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 		pause_for(SHORT / 8);
 	}
 	assert_false(spares);
-	pause_for(w->o.ttl); /* it is broken: they may have been away with us */
+	pause_for(w->o.ttl); /* the lease expired: other nodes may have lost the store, too */
 	cluster_renew_now(w->c);
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
 	{
@@ -468,7 +468,7 @@ static void the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long(vo
 	}
 }
 
-static void who_hears_that_its_term_is_over_leads_no_more(void **state)
+static void a_fenced_leader_stops_leading(void **state)
 {
 	struct world *w = *state;
 
@@ -504,17 +504,16 @@ static void a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns(void **st
 	w->hand.fails = ERR_BUSY;
 	hand_answer(&w->hand, hand_take(&w->hand, OP_LEAD));
 	w->hand.fails = ERR_NONE;
-	hand_serve(&w->hand);
-	cluster_renew_now(w->c);
-	lease = hand_take(&w->hand, OP_LEASE);
+	lease = hand_take(&w->hand, OP_LEASE); /* sent without waiting for the next renewal */
 	assert_true(lease_op(lease)->resigns);
+	assert_false(cluster_leads(w->c));     /* before the store answers */
 	hand_answer(&w->hand, lease);
 	assert_false(cluster_leads(w->c));
 	hand_serve(&w->hand);
 	cluster_renew_now(w->c);
 	lease = hand_take(&w->hand, OP_LEASE);
 	assert_false(lease_op(lease)->resigns);
-	assert_false(lease_op(lease)->stands); /* not at once again */
+	assert_false(lease_op(lease)->stands); /* it is no candidate for some time */
 	op_free(lease);
 }
 
@@ -536,8 +535,8 @@ static void a_leader_whose_work_hangs_resigns_too(void **state)
 	op_free(lease);
 }
 
-/* A whole cluster was down for a while: nobody stands still for that. */
-static void who_comes_to_a_late_schedule_raises_no_alarm(void **state)
+/* After an outage of the whole cluster late slots are no sign of a stalled planner. */
+static void a_node_that_joins_a_late_schedule_raises_no_alarm(void **state)
 {
 	struct world *w = *state;
 	struct op *lease;
@@ -559,24 +558,24 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CLUSTER_TEST(a_lease_is_trusted_from_before_it_was_asked_for_and_less_a_margin),
 		CLUSTER_TEST(trust_ends_by_itself),
-		CLUSTER_TEST(who_was_given_up_trusts_nothing_and_says_so_once),
-		CLUSTER_TEST(who_was_displaced_leaves),
-		CLUSTER_TEST(a_clock_that_is_wrong_is_seen_through_a_slow_store_too),
-		CLUSTER_TEST(alone_there_is_no_deadline),
-		CLUSTER_TEST(the_store_hears_of_a_guard_only_when_there_is_one_and_then_at_once),
-		CLUSTER_TEST(who_is_left_alone_puts_its_deadline_off_until_the_store_knows),
-		CLUSTER_TEST(a_node_that_leaves_others_gives_its_spawner_a_run_lease_more),
-		CLUSTER_TEST(a_node_that_leaves_alone_leaves_no_deadline),
+		CLUSTER_TEST(a_node_that_was_given_up_trusts_nothing_and_reports_it_once),
+		CLUSTER_TEST(a_displaced_node_exits),
+		CLUSTER_TEST(a_wrong_clock_is_detected_also_over_a_slow_store),
+		CLUSTER_TEST(a_single_node_has_no_deadline),
+		CLUSTER_TEST(the_store_learns_of_a_deadline_as_soon_as_there_is_one),
+		CLUSTER_TEST(a_last_node_keeps_its_deadline_until_the_store_knows),
+		CLUSTER_TEST(a_node_that_leaves_peers_gives_its_spawner_another_run_lease),
+		CLUSTER_TEST(a_single_node_that_leaves_leaves_no_deadline),
 		CLUSTER_TEST(the_deadline_is_of_the_run_lease_and_trust_of_the_lease),
-		CLUSTER_TEST(what_is_doubted_during_a_renewal_is_renewed_once_more),
-		CLUSTER_TEST(a_long_lease_is_made_short_when_another_comes),
-		CLUSTER_TEST(who_asks_for_a_shorter_lease_trusts_no_longer_one_from_then_on),
+		CLUSTER_TEST(a_renewal_requested_during_a_renewal_is_sent_afterwards),
+		CLUSTER_TEST(a_long_lease_is_shortened_when_another_node_arrives),
+		CLUSTER_TEST(a_shorter_lease_is_in_force_from_when_it_is_sent),
 		CLUSTER_TEST(a_leader_does_its_work_with_each_renewal_and_no_other_node_does),
-		CLUSTER_TEST(the_dead_are_given_up_once_our_own_lease_was_unbroken_for_as_long),
-		CLUSTER_TEST(who_hears_that_its_term_is_over_leads_no_more),
+		CLUSTER_TEST(dead_nodes_are_given_up_only_after_an_unbroken_own_lease),
+		CLUSTER_TEST(a_fenced_leader_stops_leading),
 		CLUSTER_TEST(a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns),
 		CLUSTER_TEST(a_leader_whose_work_hangs_resigns_too),
-		CLUSTER_TEST(who_comes_to_a_late_schedule_raises_no_alarm),
+		CLUSTER_TEST(a_node_that_joins_a_late_schedule_raises_no_alarm),
 	};
 
 	return RUN_TESTS(tests);
