@@ -26,7 +26,7 @@ setup_file() {
 @test "notices test of a job without channels is refused" {
 	run jobctl notices test silent
 	[ "$status" -eq 6 ]
-	[[ "$output" == *"notifies nobody"* ]]
+	[[ "$output" == *"has no notify channel"* ]]
 	[ "$(jobctl notices list silent --json)" = "[]" ]
 }
 

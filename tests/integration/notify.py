@@ -306,7 +306,7 @@ def a_test_notice_reports_the_result_of_each_channel():
         assert found["webhook"]["state"] == "failed" and "404" in found["webhook"]["error"], found
         assert found["exec"]["error"] == "exit code 7: it is broken", found
         r = d.jobctl("notices", "test", "quiet", check=False)
-        assert r.returncode == 6 and "notifies nobody" in r.stderr, r
+        assert r.returncode == 6 and "has no notify channel" in r.stderr, r
         assert d.jobctl("notices", "--failed").stdout.count("failed") == 2
 
 

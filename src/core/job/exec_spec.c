@@ -146,7 +146,7 @@ void exec_spec_done(struct exec_spec *o)
 
 static bool field_invalid(struct err *e, const struct exec_spec_field *f, const char *what)
 {
-	return err_set(e, ERR_INVALID, "an order whose '%s' %s", f->name, what);
+	return err_set(e, ERR_INVALID, "an execution specification whose '%s' %s", f->name, what);
 }
 
 static bool bytes_check(const struct exec_spec_field *f, const char *data, size_t len, struct err *e)
@@ -171,8 +171,8 @@ static bool spec_complete(const struct exec_spec *o, struct err *e)
 			return field_invalid(e, f, "is missing");
 	}
 	if (o->name && !o->job.data)
-		return err_set(e, ERR_INVALID, "an order that names a job without its identity");
-	return o->argv.v[0][0] || err_set(e, ERR_INVALID, "an order with an empty command");
+		return err_set(e, ERR_INVALID, "an execution specification that names a job without its identity");
+	return o->argv.v[0][0] || err_set(e, ERR_INVALID, "an execution specification with an empty command");
 }
 
 /* ---- encoding ---- */
@@ -237,7 +237,7 @@ bool exec_spec_encode(const struct exec_spec *o, struct buf *out, struct err *e)
 	for (size_t i = 0; i < ELEMENTS(exec_spec_fields); i++)
 		if (!field_encode(out, &exec_spec_fields[i], spec_field_at(o, &exec_spec_fields[i]), e))
 			return false;
-	return out->len <= EXEC_SPEC_MAX || err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", EXEC_SPEC_MAX);
+	return out->len <= EXEC_SPEC_MAX || err_set(e, ERR_TOO_LARGE, "an execution specification of more than %d bytes", EXEC_SPEC_MAX);
 }
 
 /* ---- decoding ---- */
@@ -263,7 +263,7 @@ static bool int_decode(int64_t *at, const struct exec_spec_field *f, const char 
 	uint64_t n;
 
 	if (len != 8 || !number_decode(&c, 8, &n))
-		return field_invalid(e, f, "is no number");
+		return field_invalid(e, f, "is not a number");
 	if (*at != f->preset || (int64_t)n == f->preset)
 		return field_invalid(e, f, "is there twice, or for nothing");
 	*at = (int64_t)n;
@@ -303,11 +303,11 @@ static bool record_decode(struct exec_spec *o, struct cursor *c, size_t *row, st
 	uint64_t tag, len;
 
 	if (!number_decode(c, 2, &tag) || !number_decode(c, 4, &len) || len > (uint64_t)(c->end - c->at))
-		return err_set(e, ERR_INVALID, "an order that is cut off");
+		return err_set(e, ERR_INVALID, "an incomplete execution specification");
 	while (*row < ELEMENTS(exec_spec_fields) && exec_spec_fields[*row].tag < tag)
 		(*row)++;
 	if (*row == ELEMENTS(exec_spec_fields) || exec_spec_fields[*row].tag != tag)
-		return err_set(e, ERR_INVALID, "an order with tag %u, which is unknown or out of its place", (unsigned)tag);
+		return err_set(e, ERR_INVALID, "an execution specification with tag %u, which is unknown or out of order", (unsigned)tag);
 	f = &exec_spec_fields[*row];
 	if (f->type == EXEC_SPEC_INT ? !int_decode(spec_field_at(o, f), f, (const char *)c->at, len, e)
 				 : !bytes_decode(spec_field_at(o, f), f, (const char *)c->at, len, e))
@@ -324,7 +324,7 @@ bool exec_spec_parse(struct exec_spec *ret, const void *data, size_t len, struct
 
 	exec_spec_init(&o);
 	if (len > EXEC_SPEC_MAX)
-		return err_set(e, ERR_TOO_LARGE, "an order of more than %d bytes", EXEC_SPEC_MAX);
+		return err_set(e, ERR_TOO_LARGE, "an execution specification of more than %d bytes", EXEC_SPEC_MAX);
 	while (c.at < c.end)
 		if (!record_decode(&o, &c, &row, e))
 			return false;

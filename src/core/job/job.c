@@ -171,7 +171,7 @@ bool job_env_check_foreign(const struct strv *env, const struct strv *had, struc
 {
 	for (size_t i = 0; i < env->n; i++)
 		if (is_loaded(env->v[i]) && !pair_present(had, env->v[i]))
-			return err_field(e, "env", "'%.*s' may not be set in a job of somebody else",
+			return err_field(e, "env", "'%.*s' may not be set in a job of another user",
 				(int)strcspn(env->v[i], "="), env->v[i]);
 	return true;
 }

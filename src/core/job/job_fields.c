@@ -144,7 +144,7 @@ static bool check_warrant(const char *text, struct err *e)
 	unsigned char bytes[WARRANT_LEN];
 
 	return warrant_parse(text, bytes) ||
-	       err_field(e, "warrant", "'%.100s' is no warrant: it must have 96 lower-case hexadecimal digits", text);
+	       err_field(e, "warrant", "'%.100s' is not a warrant: it must have 96 lower-case hexadecimal digits", text);
 }
 
 static bool check_param(const char *pair, struct err *e)

@@ -31,7 +31,7 @@ const char *param_value(const struct strv *params, const char *name, size_t len)
 	return p && p[len] ? p + len + 1 : NULL;
 }
 
-/* What an opening brace introduces. */
+/* The meaning of an opening brace in a command. */
 enum piece { PIECE_BRACE /* {{ */, PIECE_NAME /* {NAME} */, PIECE_PLAIN };
 
 static enum piece brace_kind(const char *at /* "{…" */, size_t *ret_name_len)

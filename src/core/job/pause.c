@@ -116,9 +116,9 @@ void pause_words(const struct pause_order *p, struct buf *out)
 {
 	char since[RFC3339_MAX], until[RFC3339_MAX];
 
-	buf_printf(out, "%s by %s", p->scope == PAUSE_FREEZE ? "frozen" : "paused", p->by_name ? p->by_name : "somebody");
+	buf_printf(out, "%s by %s", p->scope == PAUSE_FREEZE ? "frozen" : "paused", p->by_name ? p->by_name : "an unknown user");
 	if (p->at)
-		buf_printf(out, " %s %s", p->later ? "from" : "since", rfc3339_format(p->at, since));
+		buf_printf(out, " %s %s", p->later ? "from" : "since", rfc3339_format(p->at - p->at % USEC_SEC, since));
 	if (p->until)
 		buf_printf(out, " until %s", rfc3339_format(p->until, until));
 	if (p->reason && *p->reason)

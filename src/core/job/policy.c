@@ -285,7 +285,7 @@ bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, con
 	if (channel == NOTIFY_MAIL && !mail_address_valid(target))
 		return err_field(e, "notify", "'%.80s' is not one mail address", target);
 	if (channel == NOTIFY_WEBHOOK && !text_starts(target, "https://") && !text_starts(target, "http://"))
-		return err_field(e, "notify", "'%.80s' is no URL that begins with https:// or http://", target);
+		return err_field(e, "notify", "'%.80s' is not a URL that begins with https:// or http://", target);
 	*ret_channel = (enum notify_channel)channel;
 	*ret_target = target;
 	return true;
@@ -301,7 +301,7 @@ bool policy_node_label_check(const char *text, struct err *e)
 	if (key > 0 && text[key] == '=' && strlen(text) <= NODE_LABEL_MAX && text[key + 1] &&
 	    text[key + 1 + strspn(text + key + 1, letters)] == '\0')
 		return true;
-	return err_field(e, "node_labels", "'%.40s' is no label: write KEY=VALUE with letters, digits, '.', '_', '-' and '/'", text);
+	return err_field(e, "node_labels", "'%.40s' is not a label: write KEY=VALUE with letters, digits, '.', '_', '-' and '/'", text);
 }
 
 /* ---- policies of a job ---- */

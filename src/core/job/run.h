@@ -38,7 +38,7 @@ enum run_hold {
 	HOLD_MAX
 };
 
-/* What a triggered run overrides. */
+/* Obstacles that a triggered run ignores. */
 enum run_force {
 	FORCE_NONE,
 	FORCE_PAUSE,  /* pauses and overlap */

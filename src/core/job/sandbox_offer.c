@@ -59,7 +59,7 @@ bool sandbox_offers_parse(const char *text, size_t len, struct sandbox_offers **
 
 	atomic_init(&o->refs, 1);
 	if (len > SANDBOX_OFFERS_MAX || memchr(text, '\0', len) || !text_utf8_valid(text, len))
-		return err_set(e, ERR_INVALID, "a list of sandbox profiles that is no text");
+		return err_set(e, ERR_INVALID, "a list of sandbox profiles that is not a text");
 	next = copy = xstrndup(text, len);
 	for (char *line; (line = strsep(&next, "\n")) && next;)
 		if (!offer_line_parse(o, line))

@@ -15,7 +15,7 @@ static const struct part {
 	struct choice choices[4];
 } parts[SANDBOX_PART_MAX] = {
 	[SANDBOX_PRIVILEGES] = {"no-new-privileges",
-		{{"no"}, {"yes", "no program raises its privileges: sudo, su and other set-user-ID programs stay without effect"}}},
+		{{"no"}, {"yes", "no program gains privileges: sudo, su and other set-user-ID programs have no effect"}}},
 	[SANDBOX_CALLS] = {"system-calls",
 		{{"all"},
 			{"standard", "refused: mounting, kernel modules, kexec, bpf, keyrings, new user namespaces, io_uring, "
@@ -24,20 +24,20 @@ static const struct part {
 				   "and sockets other than Unix, IPv4, IPv6 and netlink"}}},
 	[SANDBOX_LANDLOCK] = {"landlock",
 		{{"no"}, {"processes", "processes outside the job cannot be traced or read"},
-			{"paths", "processes outside the job cannot be traced or read, and files are written only in the "
-				  "temporary directories and in what is listed as writable"}}},
+			{"paths", "processes outside the job cannot be traced or read, and files can be written only in "
+				  "temporary directories and in the read-write paths"}}},
 	[SANDBOX_SYSTEM] = {"read-only-system",
-		{{"no"}, {"yes", "all file systems are read-only, but for temporary directories and what is listed as writable"}}},
-	[SANDBOX_TMP] = {"private-tmp", {{"no"}, {"yes", "/tmp and /var/tmp are its own, empty, in memory, gone with the run"}}},
+		{{"no"}, {"yes", "all file systems are read-only except temporary directories and the read-write paths"}}},
+	[SANDBOX_TMP] = {"private-tmp", {{"no"}, {"yes", "/tmp and /var/tmp are private, empty, in memory, and deleted after the run"}}},
 	[SANDBOX_DEV] = {"private-dev",
-		{{"no"}, {"yes", "/dev is its own: null, zero, full, random, urandom, tty and shm"}}},
+		{{"no"}, {"yes", "/dev is private and has only null, zero, full, random, urandom, tty and shm"}}},
 	[SANDBOX_RUN] = {"private-run",
-		{{"no"}, {"yes", "/run is empty: no service and nothing of the owner's session can be asked to act for it"}}},
-	[SANDBOX_PIDS] = {"private-pids", {{"no"}, {"yes", "it sees and signals its own processes only; all end with the run"}}},
-	[SANDBOX_IPC] = {"private-ipc", {{"no"}, {"yes", "System V and POSIX message queues and shared memory are its own"}}},
+		{{"no"}, {"yes", "/run is empty: the job cannot reach the sockets of services or of the owner's session"}}},
+	[SANDBOX_PIDS] = {"private-pids", {{"no"}, {"yes", "the job sees and signals only its own processes; all of them end with the run"}}},
+	[SANDBOX_IPC] = {"private-ipc", {{"no"}, {"yes", "System V IPC objects and POSIX message queues are private"}}},
 	[SANDBOX_NETWORK] = {"network",
 		{{"host"}, {"none", "no network, not even the loopback interface"},
-			{"loopback", "no network but a loopback interface of its own"}}},
+			{"loopback", "no network except a private loopback interface"}}},
 };
 
 /* In the order of the kernel's capability numbers. */
@@ -113,7 +113,7 @@ struct sandbox *sandbox_profiles_find(const struct sandbox_profiles *l, const ch
 bool sandbox_profile_name_check(const char *name, struct err *e)
 {
 	if (strlen(name) >= SANDBOX_NAME_MAX || !job_name_check(name, NULL))
-		return err_field(e, "sandbox", "'%.64s' is no name of a sandbox profile: up to %d letters, digits, '.', '_' and '-'",
+		return err_field(e, "sandbox", "'%.64s' is not a valid name of a sandbox profile: up to %d letters, digits, '.', '_' and '-'",
 			name, SANDBOX_NAME_MAX - 1);
 	return true;
 }
@@ -164,7 +164,7 @@ static bool set_capabilities(struct sandbox *s, const char *value, struct err *e
 			(strlen(capability_names[i]) != len || strncmp(capability_names[i], word, len) != 0))
 			i++;
 		if (i == SANDBOX_CAPABILITIES)
-			return err_set(e, ERR_INVALID, "'%.*s' is no capability; write all, standard, none, or names like "
+			return err_set(e, ERR_INVALID, "'%.*s' is not a capability; write all, standard, none, or names like "
 						       "chown and net_admin", (int)(len > 40 ? 40 : len), word);
 		mask |= BIT(i);
 	}
@@ -226,7 +226,7 @@ static bool set_base(const struct sandbox_profiles *l, struct sandbox *s, const 
 	AUTO_TEXT name = NULL;
 
 	if (!from)
-		return err_set(e, ERR_NOT_FOUND, "no sandbox profile '%.64s' stands before it", value);
+		return err_set(e, ERR_NOT_FOUND, "there is no sandbox profile '%.64s' before this one", value);
 	if (from == s)
 		return true; /* a changed built-in profile */
 	name = STEAL(s->name);
@@ -299,7 +299,7 @@ static void capabilities_words(uint64_t mask, struct buf *out)
 	if (mask == SANDBOX_CAPS_ALL)
 		return;
 	if (mask == 0) {
-		buf_str(out, "capabilities: none, also where root is the owner\n");
+		buf_str(out, "capabilities: none, even for a job of root\n");
 	} else if (mask == CAPS_STANDARD) {
 		buf_str(out, "capabilities: a job of root has no ");
 		sandbox_profile_capability_names(~mask & SANDBOX_CAPS_ALL, out);
@@ -329,5 +329,5 @@ void sandbox_profile_words(const struct sandbox *s, struct buf *out)
 		buf_char(out, '\n');
 	}
 	if (out->len == from)
-		buf_str(out, "nothing is taken from it: it runs as cron would run it\n");
+		buf_str(out, "no restrictions: the job runs as it would under cron\n");
 }

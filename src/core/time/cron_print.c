@@ -57,7 +57,7 @@ static void print_list(enum cron_field field, const struct values *l, const char
 	}
 }
 
-/* What '*', '/', step gives. */
+/* The values of '*' with a step. */
 static uint64_t star_values(enum cron_field field, int step)
 {
 	int max = field == CRON_WEEKDAY ? 6 : cron_ranges[field].max;
@@ -68,7 +68,10 @@ static uint64_t star_values(enum cron_field field, int step)
 	return bits;
 }
 
-/* A starred field keeps its star: the densest that lies within it, then the rest. */
+/*
+ * A field with a star is printed with one: the smallest step whose values are all in the field.
+ * Returns the values that remain.
+ */
 static uint64_t print_star(enum cron_field field, uint64_t bits, struct buf *out)
 {
 	int step = 1;

@@ -91,8 +91,8 @@ int scan_lookup(const char *word, const char *const *table, size_t n)
 }
 
 /*
- * What a user typed, cut and with everything that is not plain ASCII as '?', so that any sink takes
- * it.
+ * Copies the text for a message: shortened, and with '?' for all bytes that are not printable
+ * ASCII.
  */
 static void quote_shortened(char out[SHOWN_MAX + 4], const char *text, size_t len)
 {

@@ -13,7 +13,7 @@
 
 #define REPEAT_MAX 999999999
 
-/* What one form's reader is given; it fills in 'out'. */
+/* The arguments of a parser of one form; it fills in 'out'. */
 struct reader {
 	struct scan *s;
 	const struct schedule_context *c;

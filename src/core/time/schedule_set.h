@@ -45,8 +45,8 @@ bool schedule_set_next_after_finish(const struct schedule_set *s, usec_t after, 
 /* The canonical texts, one per schedule. */
 void schedule_set_print(const struct schedule_set *s, struct strv *out);
 
-/* Joined with "; and ". */
+/* The explanations of all schedules, joined with "; and ". */
 void schedule_set_explain(const struct schedule_set *s, struct buf *out);
 void schedule_set_lint(const struct schedule_set *s, schedule_finding_fn *fn, void *arg);
-/* A start that is delayed beyond the next slot. */
+/* Reports a jitter that can delay a start beyond the next slot. */
 void schedule_set_lint_jitter(const struct schedule_set *s, usec_t jitter, schedule_finding_fn *fn, void *arg);

@@ -14,7 +14,7 @@ AUTO_DEFINE(allow_list);
 
 /*
  * If the allow file exists, only the users in it are permitted; otherwise all users except those in
- * the deny file. If a file exists but cannot be read, nobody is permitted: ERR_DENIED names the
+ * the deny file. If a file exists but cannot be read, no user is permitted: ERR_DENIED names the
  * file and the reason. Not called for root.
  */
 bool allow_list_permits(struct allow_list *a, const char *user, struct err *e);

@@ -44,7 +44,7 @@ struct prune_pass {
 /* The next candidates; advances the pass. The list may be empty before the pass is done. */
 bool prune_candidates_find(struct store *s, const struct prune_rule *rule, usec_t now, struct prune_pass *pass,
 	struct prune_candidates *ret, struct err *e);
-/* Bytes; 0: none. */
+/* Limits in bytes; 0: no limit. */
 struct owner_budget {
 	int64_t store;     /* of the whole SQLite file; each owner has an equal share */
 	int64_t per_owner; /* of one owner, except root */
@@ -66,8 +66,8 @@ struct kept_output {
 bool prune_candidates_outputs(struct store *s, int64_t uid, size_t n, struct kept_output *ret, size_t *ret_n, struct err *e);
 
 struct store_sizes {
-	int64_t bytes;   /* in use by the store; 0: the engine does not tell */
-	int64_t outputs; /* kept by the spawner */
+	int64_t bytes;   /* used by the store; 0: unknown */
+	int64_t outputs; /* bytes of kept output files */
 	int64_t most_uid;    /* the owner with the most kept output */
 	int64_t most, second; /* bytes of this owner, and of the owner with the second most */
 };

@@ -70,7 +70,7 @@ static void compat_has_no_restrictions(void **state)
 	AUTO_TEXT words = words_of("compat");
 
 	(void)state;
-	assert_string_equal(words, "nothing is taken from it: it runs as cron would run it\n");
+	assert_string_equal(words, "no restrictions: the job runs as it would under cron\n");
 }
 
 static void each_profile_describes_its_restrictions(void **state)
@@ -79,11 +79,11 @@ static void each_profile_describes_its_restrictions(void **state)
 	AUTO_TEXT strict = words_of("strict");
 
 	(void)state;
-	assert_non_null(strstr(standard, "no-new-privileges: no program raises its privileges"));
+	assert_non_null(strstr(standard, "no-new-privileges: no program gains privileges"));
 	assert_non_null(strstr(standard, "sys_module"));
 	assert_null(strstr(standard, "private-tmp"));
 	assert_null(strstr(standard, "network"));
-	assert_non_null(strstr(strict, "private-tmp: /tmp and /var/tmp are its own"));
+	assert_non_null(strstr(strict, "private-tmp: /tmp and /var/tmp are private"));
 	assert_non_null(strstr(strict, "network: no network"));
 	assert_non_null(strstr(strict, "capabilities: none"));
 }
@@ -131,17 +131,17 @@ static void an_invalid_profile_is_refused_with_the_reason(void **state)
 	SECTION("x", "no key 'private-temp'", {"private-temp", "yes"});
 	SECTION("x", "private-tmp: 'maybe' is not one of no, yes", {"private-tmp", "maybe"});
 	SECTION("x", "network: 'some' is not one of host, none, loopback", {"network", "some"});
-	SECTION("x", "base: no sandbox profile 'y' stands before it", {"base", "y"});
+	SECTION("x", "base: there is no sandbox profile 'y' before this one", {"base", "y"});
 	SECTION("x", "'srv' is not an absolute path", {"read-write", "/a, srv"});
 	SECTION("x", "without '..'", {"read-write", "/srv/../etc"});
 	SECTION("x", "without '..'", {"read-write", "%h/.."});
 	SECTION("x", "nor one that begins with %h", {"read-write", "%home/x"});
-	SECTION("x", "'fly' is no capability", {"capabilities", "chown fly"});
+	SECTION("x", "'fly' is not a capability", {"capabilities", "chown fly"});
 	SECTION("x", "'perhaps' is not yes or no", {"available", "perhaps"});
 	SECTION("x", "need no-new-privileges = yes", {"no-new-privileges", "no"});
 	SECTION("c", "need no-new-privileges = yes", {"base", "compat"}, {"capabilities", "none"});
-	SECTION("../x", "no name of a sandbox profile", {"private-tmp", "yes"});
-	SECTION("7", "no name of a sandbox profile", {"private-tmp", "yes"});
+	SECTION("../x", "not a valid name of a sandbox profile", {"private-tmp", "yes"});
+	SECTION("7", "not a valid name of a sandbox profile", {"private-tmp", "yes"});
 }
 
 static void a_path_may_contain_dots_that_are_not_parents(void **state)

@@ -126,7 +126,7 @@ static void on_test_notices_added(struct op *op, void *arg)
 		struct err e = {};
 
 		err_set(&e, ERR_CONFLICT,
-			"the job notifies nobody; add a channel to it (jobctl set JOB "
+			"the job has no notify channel; add one (jobctl set JOB "
 			"notify=mail:ADDRESS)");
 		request_answer_err(r, &e);
 	} else if (r) {

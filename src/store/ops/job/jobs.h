@@ -11,7 +11,7 @@ struct strv;
 
 #define QUEUE_DEFAULT "default"
 
-/* What happens when a live job of the owner has the same name. */
+/* The action if a live job of the owner has the same name. */
 enum if_exists { EXISTS_ERROR, EXISTS_KEEP, EXISTS_REPLACE, IF_EXISTS_MAX };
 
 /* A job to be added. Strings are borrowed from the owner of the op and live as long as the op. */
