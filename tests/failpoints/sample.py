@@ -61,7 +61,7 @@ def nodes_on_postgresql_are_struck_at_durable_steps():
 
 
 @case
-def who_is_killed_in_a_migration_has_all_of_it_or_nothing():
+def a_migration_that_is_killed_is_applied_completely_or_not_at_all():
     needs_failpoints()
     work = tempfile.mkdtemp(prefix="jobsched-fp.")
     versions, step = set(), 0

@@ -245,7 +245,7 @@ def an_end_on_disk_survives_a_reload_of_the_spawner_and_is_reported_once():
 
 
 @case
-def a_killed_spawner_does_not_delay_what_is_due():
+def a_killed_spawner_does_not_delay_due_runs():
     with Daemon() as d:
         d.start()
         job = d.add(schedule=["now + 3 seconds"], command=["true"])["id"]

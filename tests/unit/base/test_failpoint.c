@@ -54,7 +54,7 @@ static bool ask(const char *text, const char *dir)
 	return ok;
 }
 
-static void what_there_is_not_is_refused(void **state)
+static void an_unknown_failpoint_is_refused(void **state)
 {
 	static const char *const bad[] = {"kill", "no.such_point=kill", "=kill", "submit.pre_commit", "submit.pre_commit=",
 		"submit.pre_commit=die", "submit.pre_commit=kill:1", "submit.pre_commit=stop", "submit.pre_commit=stop:0",
@@ -148,7 +148,7 @@ static void a_process_is_killed_leaves_waits_or_stands_still_for_a_while(void **
 	assert_true(now_ms() - began >= 200);
 }
 
-static void what_happened_leaves_a_mark_and_does_not_happen_again_in_another_life(void **state)
+static void a_fired_failpoint_leaves_a_mark_and_does_not_fire_in_the_next_process(void **state)
 {
 	char dir[] = "/tmp/failpoint.XXXXXX", line[128] = "", want[128];
 	AUTO_TEXT mark = NULL;
@@ -178,11 +178,11 @@ static void what_happened_leaves_a_mark_and_does_not_happen_again_in_another_lif
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_there_is_not_is_refused),
+		cmocka_unit_test(an_unknown_failpoint_is_refused),
 		cmocka_unit_test(it_happens_at_the_passage_that_was_asked_for_and_no_other),
 		cmocka_unit_test(an_error_is_of_the_kind_a_library_would_give),
 		cmocka_unit_test(a_process_is_killed_leaves_waits_or_stands_still_for_a_while),
-		cmocka_unit_test(what_happened_leaves_a_mark_and_does_not_happen_again_in_another_life),
+		cmocka_unit_test(a_fired_failpoint_leaves_a_mark_and_does_not_fire_in_the_next_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -318,7 +318,7 @@ static size_t turn(const struct claim_lane *v, size_t n)
 	return claim_pick(v, n, &i) ? i : n;
 }
 
-static void nobody_has_a_turn_when_all_lanes_are_closed(void **state)
+static void no_lane_is_chosen_when_all_are_closed(void **state)
 {
 	struct claim_lane lanes[2] = {{.weight = 1}, {.weight = 1}};
 
@@ -429,7 +429,7 @@ int main(void)
 		TEST(an_unmet_condition_is_looked_at_again_but_not_beyond_the_deadline),
 		TEST(a_rate_says_when),
 		TEST(all_combinations_are_decided_as_written_down_twice),
-		TEST(nobody_has_a_turn_when_all_lanes_are_closed),
+		TEST(no_lane_is_chosen_when_all_are_closed),
 		TEST(queues_share_by_weight),
 		TEST(owners_share_a_queue_evenly),
 		TEST(a_minute_of_waiting_makes_up_for_a_point_of_priority),

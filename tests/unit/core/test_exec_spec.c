@@ -184,7 +184,7 @@ static void the_table_is_in_the_order_of_its_tags(void **state)
 		assert_true(exec_spec_fields[i].tag > exec_spec_fields[i - 1].tag);
 }
 
-static void what_a_job_asks_is_in_its_order(void **state)
+static void the_exec_spec_contains_all_properties_of_a_job(void **state)
 {
 	AUTO_DONE(job_spec) s;
 	AUTO_DONE(exec_spec) o = {};
@@ -331,7 +331,7 @@ int main(void)
 		TEST(whatever_has_a_second_form_is_refused),
 		TEST(lists_have_their_bounds),
 		TEST(the_table_is_in_the_order_of_its_tags),
-		TEST(what_a_job_asks_is_in_its_order),
+		TEST(the_exec_spec_contains_all_properties_of_a_job),
 		TEST(an_approved_order_has_the_identity_and_the_name_of_its_job),
 		TEST(a_script_is_run_by_the_program_of_its_first_line),
 		TEST(a_script_that_was_approved_for_the_shell_stays_so),

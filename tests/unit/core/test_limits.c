@@ -69,7 +69,7 @@ static void a_limit_of_a_process_is_a_number_a_size_or_none(void **state)
 	assert_false(limit_resource_plain("nofile=01"));
 }
 
-static void what_cannot_be_had_is_refused_by_its_name(void **state)
+static void an_unsupported_limit_is_refused_by_name(void **state)
 {
 	AUTO_DONE(job_spec) s;
 	struct err e = {};
@@ -118,7 +118,7 @@ int main(void)
 		TEST(a_share_of_processors_is_a_percentage_or_a_number_of_them),
 		TEST(io_is_served_by_best_effort_or_when_idle),
 		TEST(a_limit_of_a_process_is_a_number_a_size_or_none),
-		TEST(what_cannot_be_had_is_refused_by_its_name),
+		TEST(an_unsupported_limit_is_refused_by_name),
 		TEST(an_order_has_them_in_numbers),
 	};
 

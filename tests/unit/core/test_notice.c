@@ -107,7 +107,7 @@ static void an_older_run_that_succeeds_does_not_make_up_for_a_newer_slot(void **
 	assert_int_equal(told(&h, '+', 50), 'R');
 }
 
-static void what_is_remembered_of_a_job_follows_its_runs(void **state)
+static void the_notice_state_of_a_job_follows_its_runs(void **state)
 {
 	struct job_health h = {};
 
@@ -125,7 +125,7 @@ static void what_is_remembered_of_a_job_follows_its_runs(void **state)
 	assert_int_equal(h.last_success, 4);
 }
 
-static void what_is_usual_is_a_moving_mean_of_successes(void **state)
+static void the_typical_duration_is_a_moving_mean_of_successes(void **state)
 {
 	struct job_health h = {};
 	struct run_outcome o = {.run = 1, .health = HEALTH_GOOD, .slot = 1, .at = 1, .took = 800};
@@ -360,8 +360,8 @@ int main(void)
 		TEST(only_a_change_of_state_is_told),
 		TEST(every_series_of_six_runs_is_told_by_the_same_rule),
 		TEST(an_older_run_that_succeeds_does_not_make_up_for_a_newer_slot),
-		TEST(what_is_remembered_of_a_job_follows_its_runs),
-		TEST(what_is_usual_is_a_moving_mean_of_successes),
+		TEST(the_notice_state_of_a_job_follows_its_runs),
+		TEST(the_typical_duration_is_a_moving_mean_of_successes),
 		TEST(unusually_long_is_three_times_or_a_minute_more),
 		TEST(tries_are_spread_over_an_hour_with_jitter),
 		TEST(the_names_read_back),

@@ -118,7 +118,7 @@ static void assert_refused(const char *text, const char *says)
 		fail_msg("'%s' is refused with \"%s\"", text, e.msg);
 }
 
-static void what_is_not_a_schedule_is_refused_with_its_place(void **state)
+static void an_invalid_schedule_is_refused_with_the_position_of_the_error(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -182,7 +182,7 @@ static double refusal_seconds(const char *text)
 	return best;
 }
 
-static void what_never_fires_is_refused_within_a_millisecond(void **state)
+static void a_schedule_without_slots_is_refused_within_a_millisecond(void **state)
 {
 	static const char *const never[] = { "0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31W 4 *", "0 0 L-29 2 *",
 		"0 0 */20 * TUE#2", "0 0 0 29 2 * 2100", "* * * 30 2 */2", "0 0 30 2 */2", "0 0 0 1 1 * 2023" };
@@ -269,9 +269,9 @@ int main(void)
 		TEST(every_form_has_its_slots_and_its_canonical_text),
 		TEST(a_canonical_text_means_the_same_whenever_it_is_read),
 		TEST(a_run_that_ended_is_followed_after_the_delay),
-		TEST(what_is_not_a_schedule_is_refused_with_its_place),
+		TEST(an_invalid_schedule_is_refused_with_the_position_of_the_error),
 		TEST(bounds_cut_the_slots_at_both_ends),
-		TEST(what_never_fires_is_refused_within_a_millisecond),
+		TEST(a_schedule_without_slots_is_refused_within_a_millisecond),
 		TEST(refusals_point_at_the_field_and_the_character),
 		TEST(h_spreads_jobs_and_stays_where_it_is),
 		TEST(a_text_that_was_accepted_may_be_over_by_now),

@@ -77,7 +77,7 @@ static void one_node_has_all_segments(void **state)
 	assert_int_equal(spread_anew(&c), 0);
 }
 
-static void without_nodes_nobody_has_any(void **state)
+static void without_nodes_no_segment_is_assigned(void **state)
 {
 	struct cluster c = {};
 	int next[SEGMENTS];
@@ -116,7 +116,7 @@ static void few_segments_move_when_nodes_come_and_go(void **state)
 	}
 }
 
-static void whoever_spreads_gets_the_same(void **state)
+static void every_node_computes_the_same_assignment(void **state)
 {
 	struct cluster a = {}, b = {};
 
@@ -139,9 +139,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_node_has_all_segments),
-		cmocka_unit_test(without_nodes_nobody_has_any),
+		cmocka_unit_test(without_nodes_no_segment_is_assigned),
 		cmocka_unit_test(few_segments_move_when_nodes_come_and_go),
-		cmocka_unit_test(whoever_spreads_gets_the_same),
+		cmocka_unit_test(every_node_computes_the_same_assignment),
 	};
 
 	return cmocka_run_group_tests_name("spread", tests, NULL, NULL);

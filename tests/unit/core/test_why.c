@@ -218,7 +218,7 @@ static void nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist(void
 	expect(&f, WHY_STARTING, "when its turn comes", "jobctl queue list");
 }
 
-static void a_slot_that_nobody_plans_is_told_from_one_to_come(void **state)
+static void an_unplanned_slot_is_distinguished_from_a_future_one(void **state)
 {
 	struct why_facts f = due();
 
@@ -305,7 +305,7 @@ static void expect_run(struct run r, const char *reason, enum why_code code, con
 	assert_string_equal(why.command, command);
 }
 
-static void what_ran_says_how_it_ended(void **state)
+static void a_run_that_ran_says_how_it_ended(void **state)
 {
 	(void)state;
 	expect_run((struct run){.state = RUN_SUCCEEDED}, NULL, WHY_SUCCEEDED, "2027-01-15T08:00:00Z", "jobctl log backup#17");
@@ -341,7 +341,7 @@ static void a_program_that_is_missing_is_named(void **state)
 	assert_string_equal(why.message, "its command failed: exit code 1; 'sudo' is a set-user-ID program");
 }
 
-static void what_was_denied_says_by_whom(void **state)
+static void a_denied_run_names_who_denied_it(void **state)
 {
 	struct run denied = {.state = RUN_FAILED, .slot_count = 1, .owner = (char *)"ann"};
 
@@ -354,7 +354,7 @@ static void what_was_denied_says_by_whom(void **state)
 	expect_run(denied, "no_warrant", WHY_DENIED, "it was not started: its command as 'ann' is not approved", "jobctl approve backup");
 }
 
-static void what_did_not_run_says_why(void **state)
+static void a_run_that_did_not_run_has_a_reason(void **state)
 {
 	struct run skipped = {.state = RUN_SKIPPED, .slot_count = 1};
 
@@ -418,13 +418,13 @@ int main(void)
 		TEST(a_run_that_is_due_later_says_why),
 		TEST(limits_say_whose_and_how_many),
 		TEST(nodes_that_may_not_run_it_are_told_from_nodes_that_do_not_exist),
-		TEST(a_slot_that_nobody_plans_is_told_from_one_to_come),
+		TEST(an_unplanned_slot_is_distinguished_from_a_future_one),
 		TEST(a_run_that_goes_on_says_since_when),
 		TEST(a_job_without_a_run_says_what_comes_next_or_why_nothing_will),
 		TEST(only_a_waiting_is_worth_a_word_in_a_list),
-		TEST(what_ran_says_how_it_ended),
-		TEST(what_was_denied_says_by_whom),
-		TEST(what_did_not_run_says_why),
+		TEST(a_run_that_ran_says_how_it_ended),
+		TEST(a_denied_run_names_who_denied_it),
+		TEST(a_run_that_did_not_run_has_a_reason),
 		TEST(a_moment_without_a_run_says_what_it_was),
 	};
 

@@ -60,7 +60,7 @@ static void a_backup_taken_while_open_is_restored_whole(void **state)
 }
 
 /* Runs that were active at the time of the backup have ended since and must not run again. */
-static void what_went_on_in_a_backup_is_lost_and_not_run_again(void **state)
+static void runs_that_were_active_in_a_backup_are_lost_and_not_rerun(void **state)
 {
 	struct fixture *f = *state;
 	AUTO_TEXT backup = beside(state, ".backup");
@@ -109,7 +109,7 @@ static void a_restore_from_now_makes_up_for_nothing(void **state)
 	assert_counts_true(f->store);
 }
 
-static void what_is_no_store_is_not_restored(void **state)
+static void a_file_that_is_no_store_is_not_restored(void **state)
 {
 	struct fixture *f = *state;
 	AUTO_TEXT junk = beside(state, ".junk");
@@ -222,9 +222,9 @@ static void a_store_belongs_to_its_machine_until_it_is_taken_over(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_backup_taken_while_open_is_restored_whole),
-	STORE_TEST(what_went_on_in_a_backup_is_lost_and_not_run_again),
+	STORE_TEST(runs_that_were_active_in_a_backup_are_lost_and_not_rerun),
 	STORE_TEST(a_restore_from_now_makes_up_for_nothing),
-	STORE_TEST(what_is_no_store_is_not_restored),
+	STORE_TEST(a_file_that_is_no_store_is_not_restored),
 	STORE_TEST(an_unfinished_restore_is_not_taken_for_a_new_store),
 	STORE_TEST(a_check_finds_what_does_not_add_up),
 	STORE_TEST(the_schema_before_is_copied_and_migrated),

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <string.h>
 
-static void what_was_applied_is_there_after_opening_again(void **state)
+static void applied_operations_are_there_after_reopening(void **state)
 {
 	struct fixture *f = *state;
 	int64_t id = add_job(f->store, "kept");
@@ -168,7 +168,7 @@ static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	STORE_TEST(what_was_applied_is_there_after_opening_again),
+	STORE_TEST(applied_operations_are_there_after_reopening),
 	STORE_TEST(a_claim_sees_the_jobs_of_its_own_batch),
 	STORE_TEST(cancel_and_end_of_one_run_keep_their_order),
 	STORE_TEST(a_name_freed_earlier_in_the_batch_can_be_used),

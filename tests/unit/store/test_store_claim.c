@@ -231,7 +231,7 @@ static void a_cancelled_job_leaves_no_place_behind(void **state)
 	kept_is_true(state);
 }
 
-static void who_insists_starts_beside_the_others(void **state)
+static void a_forced_run_starts_beside_the_others(void **state)
 {
 	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .places = 1}};
 
@@ -470,7 +470,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_cancelled_retry_gives_its_place_to_the_next),
 	STORE_TEST(a_run_given_back_keeps_its_place_unless_it_was_cancelled),
 	STORE_TEST(a_cancelled_job_leaves_no_place_behind),
-	STORE_TEST(who_insists_starts_beside_the_others),
+	STORE_TEST(a_forced_run_starts_beside_the_others),
 	STORE_TEST(a_claim_takes_the_definition_as_it_is_then),
 	STORE_TEST(too_late_is_expired),
 	STORE_TEST(a_deadline_is_for_the_first_attempt_and_expiry_for_all),

@@ -74,7 +74,7 @@ static void a_change_is_in_the_trail_with_who_and_from_where(void **state)
 	assert_null(l.v[1]->who);
 }
 
-static void what_was_refused_or_rolled_back_leaves_no_event(void **state)
+static void a_refused_or_rolled_back_operation_leaves_no_event(void **state)
 {
 	struct store *s = store_of(state);
 	struct op *ops[3];
@@ -200,7 +200,7 @@ static void a_removed_job_keeps_its_events(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_change_is_in_the_trail_with_who_and_from_where),
-	STORE_TEST(what_was_refused_or_rolled_back_leaves_no_event),
+	STORE_TEST(a_refused_or_rolled_back_operation_leaves_no_event),
 	STORE_TEST(the_events_of_a_batch_are_handed_out_once),
 	STORE_TEST(a_user_sees_his_own_jobs_and_acts_only),
 	STORE_TEST(pages_join_without_gap_or_repetition),

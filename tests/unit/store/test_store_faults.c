@@ -120,7 +120,7 @@ static void a_lost_connection_is_made_again_and_nothing_is_done_twice(void **sta
 	try_all(FAULT_LOST, true);
 }
 
-static void a_commit_that_nobody_confirmed_is_found_by_its_witness(void **state)
+static void an_unconfirmed_commit_is_found_by_its_witness_row(void **state)
 {
 	(void)state;
 	try_all(FAULT_COMMITTED, true);
@@ -211,7 +211,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_full_store_leaves_nothing_half_done),
 	cmocka_unit_test(a_failing_device_leaves_nothing_half_done),
 	cmocka_unit_test(a_lost_connection_is_made_again_and_nothing_is_done_twice),
-	cmocka_unit_test(a_commit_that_nobody_confirmed_is_found_by_its_witness),
+	cmocka_unit_test(an_unconfirmed_commit_is_found_by_its_witness_row),
 	cmocka_unit_test(a_batch_with_a_failing_statement_keeps_its_good_members),
 	cmocka_unit_test(a_connection_that_is_lost_each_time_means_that_nothing_happened),
 };

@@ -101,7 +101,7 @@ static void fill(struct store *s, int jobs)
 	}
 }
 
-static void what_is_no_store_is_refused_and_left_alone(void **state)
+static void a_file_that_is_no_store_is_refused_and_unchanged(void **state)
 {
 	struct fixture *f = *state;
 	AUTO_DONE(buf) data = {};
@@ -469,7 +469,7 @@ static void network_file_systems_are_refused_and_local_ones_are_not(void **state
 }
 
 static const struct CMUnitTest tests[] = {
-	STORE_TEST(what_is_no_store_is_refused_and_left_alone),
+	STORE_TEST(a_file_that_is_no_store_is_refused_and_unchanged),
 	STORE_TEST(another_programs_database_is_refused_and_left_alone),
 	STORE_TEST(a_newer_schema_is_refused_and_left_alone),
 	STORE_TEST(a_file_that_vanished_from_beside_its_log_is_not_made_again),

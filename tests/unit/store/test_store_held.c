@@ -133,7 +133,7 @@ static void segments_that_are_being_planned_are_not_given_away(void **state)
 }
 
 /* The leader lease has ended while the leader's last work is in progress. */
-static void nobody_leads_before_the_last_leaders_work_is_over(void **state)
+static void no_node_takes_the_lease_during_the_last_leaders_work(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *lead = op_lead(NODE, 1);
@@ -185,7 +185,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_renewal_does_not_wait_for_a_claim),
 	STORE_TEST(a_new_engine_takes_over_what_its_old_self_is_claiming),
 	STORE_TEST(segments_that_are_being_planned_are_not_given_away),
-	STORE_TEST(nobody_leads_before_the_last_leaders_work_is_over),
+	STORE_TEST(no_node_takes_the_lease_during_the_last_leaders_work),
 	STORE_TEST(a_renewal_that_is_held_up_fails_within_the_lease_and_the_next_one_succeeds),
 };
 const struct suite_part store_held_part = {tests, ELEMENTS(tests)};

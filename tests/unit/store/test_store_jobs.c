@@ -297,7 +297,7 @@ static void cancelling_leaves_running_runs_unless_asked(void **state)
 	assert_counts_true(s);
 }
 
-static void nobody_cancels_a_strangers_job(void **state)
+static void another_users_job_cannot_be_cancelled(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t id = add_job(s, "mine");
@@ -512,7 +512,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_spec_comes_back_byte_for_byte),
 	STORE_TEST(cancelling_a_job_ends_its_queued_runs_and_its_schedule),
 	STORE_TEST(cancelling_leaves_running_runs_unless_asked),
-	STORE_TEST(nobody_cancels_a_strangers_job),
+	STORE_TEST(another_users_job_cannot_be_cancelled),
 	STORE_TEST(a_removed_job_is_gone_but_its_history_stays),
 	STORE_TEST(cancelling_a_finished_job_leaves_it_finished),
 	STORE_TEST(a_job_with_slots_to_come_does_not_finish),

@@ -135,7 +135,7 @@ static void rates_of_queues_and_owners_say_when_to_look_again(void **state)
 	}
 }
 
-static void what_expires_in_a_full_queue_says_so(void **state)
+static void a_run_that_expires_in_a_full_queue_names_the_queue(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots w = {.n = 3, .step = 1, .policy = {.overlap = OVERLAP_ALLOW, .deadline = USEC_MIN}};
@@ -200,7 +200,7 @@ static void an_old_run_of_low_priority_goes_before_a_young_one_of_high(void **st
 
 /* ---- wake-up times ---- */
 
-static void what_is_due_later_is_told_after_a_claim_too(void **state)
+static void a_claim_reports_the_next_due_time(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots now = {.n = 2, .step = 50}, later = {.first = T0 + 30, .n = 1, .uid = 2000};
@@ -220,7 +220,7 @@ static void what_is_due_later_is_told_after_a_claim_too(void **state)
 	assert_int_equal(wake.next_due, USEC_NEVER);
 }
 
-static void what_had_no_room_is_due_at_once(void **state)
+static void a_run_without_capacity_stays_due(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots w = {.n = 3, .step = 1};
@@ -469,12 +469,12 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_owner_has_no_more_runs_than_allowed_in_all_queues_together),
 	STORE_TEST(one_owner_leaves_room_for_another),
 	STORE_TEST(rates_of_queues_and_owners_say_when_to_look_again),
-	STORE_TEST(what_expires_in_a_full_queue_says_so),
+	STORE_TEST(a_run_that_expires_in_a_full_queue_names_the_queue),
 	STORE_TEST(two_owners_share_the_room),
 	STORE_TEST(two_queues_share_by_their_weight),
 	STORE_TEST(an_old_run_of_low_priority_goes_before_a_young_one_of_high),
-	STORE_TEST(what_is_due_later_is_told_after_a_claim_too),
-	STORE_TEST(what_had_no_room_is_due_at_once),
+	STORE_TEST(a_claim_reports_the_next_due_time),
+	STORE_TEST(a_run_without_capacity_stays_due),
 	STORE_TEST(runs_that_come_back_are_told),
 	STORE_TEST(a_failed_batch_forgets_what_it_knew),
 	STORE_TEST(a_backlog_of_one_job_costs_others_nothing),

@@ -32,7 +32,7 @@ static void another_leads_only_after_the_lease_and_with_a_greater_term(void **st
 	assert_int_equal(renew(s, NODE, "one"), 3);
 }
 
-static void a_leader_that_nobody_replaced_goes_on_under_its_term(void **state)
+static void a_leader_without_successor_continues_in_its_term(void **state)
 {
 	struct store *s = store_of(state);
 
@@ -41,7 +41,7 @@ static void a_leader_that_nobody_replaced_goes_on_under_its_term(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 1);
 }
 
-static void who_leaves_ends_no_office_but_its_own(void **state)
+static void a_leaving_node_frees_only_its_own_leader_lease(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *follower = op_new(OP_NODE_CLOSE, NULL, NULL);
@@ -96,7 +96,7 @@ static void an_office_that_was_free_a_moment_ago_is_not_taken(void **state)
 	assert_office(where_of(state), NODE "|1|\n");
 }
 
-static void who_was_given_up_or_is_drained_takes_no_free_office(void **state)
+static void a_lost_or_drained_node_takes_no_free_leader_lease(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(store) *theirs = NULL;
@@ -120,7 +120,7 @@ static void who_was_given_up_or_is_drained_takes_no_free_office(void **state)
 	assert_office(where_of(state), NODE "|1|\n");
 }
 
-static void who_does_not_stand_does_not_lead(void **state)
+static void a_node_that_is_no_candidate_does_not_lead(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *op = op_lease(NODE, "one", false);
@@ -247,11 +247,11 @@ static void an_office_is_renewed_and_used_by_its_holder_only(void **state)
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(one_node_leads_and_its_term_stays),
 	STORE_TEST(another_leads_only_after_the_lease_and_with_a_greater_term),
-	STORE_TEST(a_leader_that_nobody_replaced_goes_on_under_its_term),
-	STORE_TEST(who_leaves_ends_no_office_but_its_own),
+	STORE_TEST(a_leader_without_successor_continues_in_its_term),
+	STORE_TEST(a_leaving_node_frees_only_its_own_leader_lease),
 	STORE_TEST(an_office_that_was_free_a_moment_ago_is_not_taken),
-	STORE_TEST(who_was_given_up_or_is_drained_takes_no_free_office),
-	STORE_TEST(who_does_not_stand_does_not_lead),
+	STORE_TEST(a_lost_or_drained_node_takes_no_free_leader_lease),
+	STORE_TEST(a_node_that_is_no_candidate_does_not_lead),
 	STORE_TEST(those_who_follow_see_whether_the_leader_works),
 	STORE_TEST(the_first_slot_of_all_names_the_node_that_is_to_plan_it),
 	STORE_TEST(a_leader_that_resigns_is_followed_at_once),

@@ -202,7 +202,7 @@ static void whom_the_leader_spares_lives(void **state)
 	assert_int_equal(renew(s, OTHER, "two"), 0);
 }
 
-static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **state)
+static void a_lost_node_renews_nothing_and_its_late_end_is_stale(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(run) *run = run_elsewhere(s);
@@ -236,7 +236,7 @@ static void who_was_given_up_renews_nothing_and_its_late_end_is_stale(void **sta
 }
 
 /* The fence does not change until the run is claimed again, so the node is compared as well. */
-static void who_was_given_up_starts_nothing_that_it_had_claimed(void **state)
+static void a_lost_node_starts_none_of_its_claimed_runs(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(1, T0);
@@ -267,7 +267,7 @@ static void who_was_given_up_starts_nothing_that_it_had_claimed(void **state)
 	assert_counts_true(s);
 }
 
-static void what_the_dead_had_running_is_counted_where_it_is_now(void **state)
+static void runs_of_a_dead_node_are_counted_on_their_new_node(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(1, T0);
@@ -287,7 +287,7 @@ static void what_the_dead_had_running_is_counted_where_it_is_now(void **state)
 	assert_string_equal(rows.data, "one|1|\n");
 }
 
-static void who_left_in_peace_is_waited_for_and_not_for_ever(void **state)
+static void a_node_that_left_is_waited_for_but_not_forever(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(run) *run = run_elsewhere(s);
@@ -306,7 +306,7 @@ static void who_left_in_peace_is_waited_for_and_not_for_ever(void **state)
 	assert_counts_true(s);
 }
 
-static void who_was_given_up_can_come_back(void **state)
+static void a_node_that_was_given_up_can_come_back(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(1, T0);
@@ -326,7 +326,7 @@ static void who_was_given_up_can_come_back(void **state)
 }
 
 /* As after reconnecting to a spawner. The engine relies on its current lease and must not be reaped before it ends. */
-static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given_up(void **state)
+static void a_reopened_node_keeps_the_longer_lease_and_learns_of_its_loss(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *shorter = op_node_open(OTHER, "two", "spawner-two");
@@ -356,7 +356,7 @@ static void who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given
 	assert_in_range(l.v[1].lease_remains, 1, TTL / 4);
 }
 
-static void who_was_displaced_is_told_so(void **state)
+static void a_displaced_node_is_told_so(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *lease = op_lease(NODE, "one", true);
@@ -463,13 +463,13 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_node_that_left_is_waited_for_only_with_what_its_spawner_holds),
 	STORE_TEST(a_node_that_left_without_a_deadline_is_waited_for_longer),
 	STORE_TEST(whom_the_leader_spares_lives),
-	STORE_TEST(who_was_given_up_renews_nothing_and_its_late_end_is_stale),
-	STORE_TEST(who_was_given_up_starts_nothing_that_it_had_claimed),
-	STORE_TEST(what_the_dead_had_running_is_counted_where_it_is_now),
-	STORE_TEST(who_left_in_peace_is_waited_for_and_not_for_ever),
-	STORE_TEST(who_was_given_up_can_come_back),
-	STORE_TEST(who_is_opened_again_keeps_the_longer_lease_and_hears_if_it_was_given_up),
-	STORE_TEST(who_was_displaced_is_told_so),
+	STORE_TEST(a_lost_node_renews_nothing_and_its_late_end_is_stale),
+	STORE_TEST(a_lost_node_starts_none_of_its_claimed_runs),
+	STORE_TEST(runs_of_a_dead_node_are_counted_on_their_new_node),
+	STORE_TEST(a_node_that_left_is_waited_for_but_not_forever),
+	STORE_TEST(a_node_that_was_given_up_can_come_back),
+	STORE_TEST(a_reopened_node_keeps_the_longer_lease_and_learns_of_its_loss),
+	STORE_TEST(a_displaced_node_is_told_so),
 	STORE_TEST(a_name_that_is_alive_on_another_machine_is_not_taken),
 	STORE_TEST(a_machine_that_was_booted_again_need_not_wait),
 	STORE_TEST(a_new_engine_of_a_node_plans_and_leads_at_once),

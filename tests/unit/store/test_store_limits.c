@@ -53,7 +53,7 @@ static void the_default_queue_is_there_and_stays(void **state)
 	assert_int_equal(removal->err.kind, ERR_CONFLICT);
 }
 
-static void what_is_not_given_stays_as_it_was(void **state)
+static void limits_that_are_not_given_stay_unchanged(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *first = op_limit(OP_LIMIT_SET, LIMIT_QUEUE, "night");
@@ -97,7 +97,7 @@ static void a_queue_is_made_once_and_changed_only_when_there(void **state)
 	assert_non_null(strstr(other->err.msg, "did you mean 'night'"));
 }
 
-static void a_job_for_a_queue_that_nobody_made_is_refused(void **state)
+static void a_job_for_a_missing_queue_is_refused(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *bulk = op_new(OP_JOB_BULK, NULL, NULL);
@@ -231,9 +231,9 @@ static void an_owner_has_limits_until_they_are_removed(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(the_default_queue_is_there_and_stays),
-	STORE_TEST(what_is_not_given_stays_as_it_was),
+	STORE_TEST(limits_that_are_not_given_stay_unchanged),
 	STORE_TEST(a_queue_is_made_once_and_changed_only_when_there),
-	STORE_TEST(a_job_for_a_queue_that_nobody_made_is_refused),
+	STORE_TEST(a_job_for_a_missing_queue_is_refused),
 	STORE_TEST(a_submission_known_by_its_key_outlives_its_queue),
 	STORE_TEST(a_queue_in_use_is_not_removed),
 	STORE_TEST(queues_are_shown_with_what_they_hold),

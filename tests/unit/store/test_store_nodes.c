@@ -55,7 +55,7 @@ static void an_order_to_resign_ends_this_term_and_no_later_one(void **state)
 	assert_int_equal(renew(s, NODE, "one"), 2);
 }
 
-static void nobody_resigns_for_want_of_another(void **state)
+static void a_leader_cannot_resign_without_a_successor(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *resign = op_new(OP_NODE_COMMAND, NULL, NULL);
@@ -79,7 +79,7 @@ static void nobody_resigns_for_want_of_another(void **state)
 	assert_false(apply_one(s, resign)); /* the lease of the other node has ended */
 }
 
-static void orders_to_nobody_are_refused(void **state)
+static void commands_to_unknown_nodes_are_refused(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *op = op_new(OP_NODE_COMMAND, NULL, NULL);
@@ -261,8 +261,8 @@ static void the_row_of_a_daemon_that_is_known_to_have_ended_is_taken_over(void *
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_drained_node_claims_plans_and_leads_nothing),
 	STORE_TEST(an_order_to_resign_ends_this_term_and_no_later_one),
-	STORE_TEST(nobody_resigns_for_want_of_another),
-	STORE_TEST(orders_to_nobody_are_refused),
+	STORE_TEST(a_leader_cannot_resign_without_a_successor),
+	STORE_TEST(commands_to_unknown_nodes_are_refused),
 	STORE_TEST(a_node_sees_which_of_its_runs_are_to_end),
 	STORE_TEST(people_see_the_nodes_and_who_leads),
 	STORE_TEST(a_node_that_is_away_can_be_drained_and_is_shown_as_that),

@@ -396,7 +396,7 @@ static void a_test_notice_is_for_the_owners_job(void **state)
 	assert_int_equal(notice_add_op(silent)->added.n, 0);
 }
 
-static void what_a_run_usually_takes_comes_with_its_claim(void **state)
+static void a_claim_carries_the_typical_duration(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *claim = op_claim(1, T0 + 2 * USEC_SEC);
@@ -474,7 +474,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(test_notices_are_refused_while_very_many_wait),
 	STORE_TEST(that_a_run_takes_long_is_said_once),
 	STORE_TEST(a_test_notice_is_for_the_owners_job),
-	STORE_TEST(what_a_run_usually_takes_comes_with_its_claim),
+	STORE_TEST(a_claim_carries_the_typical_duration),
 	STORE_TEST(pages_of_notices_follow_each_other),
 	STORE_TEST(old_notices_go_while_new_ones_come),
 };

@@ -19,7 +19,7 @@ static int64_t number_of(struct store *s, uint32_t uid, const char *name, usec_t
 	return owner_op(op)->number;
 }
 
-static void who_comes_to_a_used_uid_has_another_number(void **state)
+static void a_new_user_of_a_used_uid_gets_another_owner_number(void **state)
 {
 	struct store *s = store_of(state);
 	struct err e = {};
@@ -72,7 +72,7 @@ static void the_newcomer_neither_sees_nor_counts_what_the_one_before_left(void *
 }
 
 static const struct CMUnitTest tests[] = {
-	STORE_TEST(who_comes_to_a_used_uid_has_another_number),
+	STORE_TEST(a_new_user_of_a_used_uid_gets_another_owner_number),
 	STORE_TEST(the_newcomer_neither_sees_nor_counts_what_the_one_before_left),
 };
 const struct suite_part store_owners_part = {tests, ELEMENTS(tests)};

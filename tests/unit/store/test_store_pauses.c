@@ -31,7 +31,7 @@ static void a_slot_that_is_due_while_its_job_is_paused_is_skipped(void **state)
 	assert_int_equal(state_of(s, id), JOB_PAUSED);
 }
 
-static void what_is_planned_but_not_due_is_planned_again(void **state)
+static void planned_runs_that_are_not_due_are_planned_again(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *add = op_add("soon", NULL, NULL);
@@ -92,7 +92,7 @@ static void runs_that_go_on_are_told_by_a_pause(void **state)
 	assert_counts_true(s);
 }
 
-static void what_is_over_or_suspended_is_not_paused(void **state)
+static void a_finished_or_suspended_job_is_not_paused(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t id = add_job(s, "over");
@@ -234,7 +234,7 @@ static void a_freeze_spares_a_tag_and_lets_go_what_it_held(void **state)
 	assert_claimed(s, held, T0 + 2, RUN_CLAIMED, NULL);
 }
 
-static void what_another_pause_covers_waits_on(void **state)
+static void a_run_covered_by_another_pause_keeps_waiting(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t id = add_job(s, "once"), run = only_run(s, id);
@@ -349,17 +349,17 @@ static void a_boot_finds_paused_jobs_and_their_runs_wait(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_slot_that_is_due_while_its_job_is_paused_is_skipped),
-	STORE_TEST(what_is_planned_but_not_due_is_planned_again),
+	STORE_TEST(planned_runs_that_are_not_due_are_planned_again),
 	STORE_TEST(the_only_slot_of_a_paused_job_waits_and_runs_after_resume),
 	STORE_TEST(runs_that_go_on_are_told_by_a_pause),
-	STORE_TEST(what_is_over_or_suspended_is_not_paused),
+	STORE_TEST(a_finished_or_suspended_job_is_not_paused),
 	STORE_TEST(others_jobs_are_not_there),
 	STORE_TEST(a_pause_ends_by_itself_and_wakes_for_it),
 	STORE_TEST(a_pause_that_is_over_counts_no_more_even_before_it_is_tidied),
 	STORE_TEST(a_later_word_about_a_pause_counts),
 	STORE_TEST(each_scope_covers_its_jobs_and_no_others),
 	STORE_TEST(a_freeze_spares_a_tag_and_lets_go_what_it_held),
-	STORE_TEST(what_another_pause_covers_waits_on),
+	STORE_TEST(a_run_covered_by_another_pause_keeps_waiting),
 	STORE_TEST(pauses_of_a_uid_are_bounded_and_seen_by_it),
 	STORE_TEST(a_suspended_job_is_resumed_when_the_cause_is_gone),
 	STORE_TEST(a_job_added_paused_starts_nothing),

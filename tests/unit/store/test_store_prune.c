@@ -126,7 +126,7 @@ static void small_steps_come_to_the_end(void **state)
 }
 
 /* A pass continues where the last one ended: runs that were kept because newer ones were missing are deleted with the next old run. */
-static void what_was_kept_goes_when_newer_runs_came(void **state)
+static void kept_runs_are_deleted_when_newer_runs_exist(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t job = add_recurring(s, "slow");
@@ -358,7 +358,7 @@ static void write_as(struct store *s, int64_t uid, int64_t bytes, usec_t at)
 	assert_true(apply_one(s, end));
 }
 
-static void output_is_counted_by_owner_and_who_has_most_is_known(void **state)
+static void output_is_counted_by_owner_and_the_largest_owner_is_known(void **state)
 {
 	struct store *s = store_of(state);
 	struct kept_output kept[4];
@@ -384,13 +384,13 @@ static void output_is_counted_by_owner_and_who_has_most_is_known(void **state)
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_live_job_keeps_thirty_days_or_so_many_whichever_is_more),
 	STORE_TEST(small_steps_come_to_the_end),
-	STORE_TEST(what_was_kept_goes_when_newer_runs_came),
+	STORE_TEST(kept_runs_are_deleted_when_newer_runs_exist),
 	STORE_TEST(an_ended_job_goes_with_all_that_belongs_to_it),
 	STORE_TEST(an_open_run_and_a_dead_letter_keep_their_job),
 	STORE_TEST(beyond_its_limit_an_owner_loses_its_oldest_runs_but_the_last_of_each_job),
 	STORE_TEST(ended_and_removed_jobs_of_an_owner_beyond_its_limit_go),
 	STORE_TEST(over_the_budget_only_owners_beyond_an_equal_share_give),
-	STORE_TEST(output_is_counted_by_owner_and_who_has_most_is_known),
+	STORE_TEST(output_is_counted_by_owner_and_the_largest_owner_is_known),
 	STORE_TEST(output_can_go_before_its_run),
 };
 const struct suite_part store_prune_part = {tests, ELEMENTS(tests)};

@@ -76,7 +76,7 @@ static void assert_rows(void **state, const char *relays, const char *parts)
 	buf_done(&m);
 }
 
-static void who_has_the_output_is_found_and_sees_what_is_wanted(void **state)
+static void the_node_with_the_output_is_found_and_gets_the_request(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO_DONE(relay_list) l = {};
@@ -174,7 +174,7 @@ static void only_the_node_that_was_asked_hands_over(void **state)
 	assert_rows(state, "1", "0");
 }
 
-static void what_is_not_wanted_any_more_goes_with_its_parts(void **state)
+static void a_dropped_request_is_deleted_with_its_parts(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *op = op_relay(RELAY_DROP, RELAY, NODE), *again = op_relay(RELAY_DROP, RELAY, NODE);
@@ -203,7 +203,7 @@ static void a_relay_that_is_kept_lives_and_can_cease_to_follow(void **state)
 	assert_false(l.v[0].follow);
 }
 
-static void whoever_takes_parts_says_by_that_that_it_is_there(void **state)
+static void taking_a_part_renews_the_request(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(op) *taken = NULL;
@@ -220,7 +220,7 @@ static void whoever_takes_parts_says_by_that_that_it_is_there(void **state)
 	assert_int_equal(l.v[0].taken, 1);
 }
 
-static void whoever_stops_asking_is_not_served_and_is_forgotten(void **state)
+static void a_request_that_is_not_renewed_is_not_served_and_is_deleted(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO_DONE(relay_list) l = {};
@@ -267,16 +267,16 @@ static void a_node_is_not_asked_by_too_many(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	STORE_TEST(who_has_the_output_is_found_and_sees_what_is_wanted),
+	STORE_TEST(the_node_with_the_output_is_found_and_gets_the_request),
 	STORE_TEST(the_engine_that_is_there_now_is_asked),
 	STORE_TEST(a_node_without_a_lease_is_not_asked),
 	STORE_TEST(parts_are_taken_once_and_in_order),
 	STORE_TEST(nothing_is_left_after_the_last_part),
 	STORE_TEST(only_the_node_that_was_asked_hands_over),
-	STORE_TEST(what_is_not_wanted_any_more_goes_with_its_parts),
+	STORE_TEST(a_dropped_request_is_deleted_with_its_parts),
 	STORE_TEST(a_relay_that_is_kept_lives_and_can_cease_to_follow),
-	STORE_TEST(whoever_takes_parts_says_by_that_that_it_is_there),
-	STORE_TEST(whoever_stops_asking_is_not_served_and_is_forgotten),
+	STORE_TEST(taking_a_part_renews_the_request),
+	STORE_TEST(a_request_that_is_not_renewed_is_not_served_and_is_deleted),
 	STORE_TEST(an_engine_that_leaves_takes_its_wishes_along),
 	STORE_TEST(a_node_is_not_asked_by_too_many),
 };

@@ -199,7 +199,7 @@ static void an_end_told_twice_is_recorded_once(void **state)
 }
 
 /* For a lost run whose end arrived later, and for one that its spawner reported as lost. */
-static void what_a_late_end_kept_of_its_output_is_counted_once(void **state)
+static void kept_output_of_a_late_end_is_counted_once(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(run) *first = NULL;
@@ -289,7 +289,7 @@ static struct op *op_back(const struct run *r)
 	return op;
 }
 
-static void what_was_never_started_goes_back_to_the_queue(void **state)
+static void a_run_that_never_started_goes_back_to_the_queue(void **state)
 {
 	struct store *s = store_of(state);
 	AUTO(run) *first = NULL;
@@ -311,7 +311,7 @@ static void what_was_never_started_goes_back_to_the_queue(void **state)
 	assert_counts_true(s);
 }
 
-static void what_nobody_wants_any_more_is_cancelled_instead_of_queued(void **state)
+static void a_cancelled_run_is_not_queued_again(void **state)
 {
 	struct store *s = store_of(state);
 	int64_t id = add_job(s, NULL);
@@ -472,12 +472,12 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_engine_that_left_claims_nothing),
 	STORE_TEST(a_lost_attempt_is_queued_again_under_a_new_fence),
 	STORE_TEST(a_late_end_of_a_lost_attempt_is_stale),
-	STORE_TEST(what_a_late_end_kept_of_its_output_is_counted_once),
+	STORE_TEST(kept_output_of_a_late_end_is_counted_once),
 	STORE_TEST(an_end_told_twice_is_recorded_once),
 	STORE_TEST(start_and_end_may_share_a_batch_and_come_twice),
 	STORE_TEST(a_start_under_an_old_fence_is_refused),
-	STORE_TEST(what_was_never_started_goes_back_to_the_queue),
-	STORE_TEST(what_nobody_wants_any_more_is_cancelled_instead_of_queued),
+	STORE_TEST(a_run_that_never_started_goes_back_to_the_queue),
+	STORE_TEST(a_cancelled_run_is_not_queued_again),
 	STORE_TEST(a_run_is_cancelled_according_to_its_state),
 	STORE_TEST(a_new_engine_takes_over_what_its_spawner_has),
 	STORE_TEST(an_error_text_that_is_not_utf8_is_kept_readable),

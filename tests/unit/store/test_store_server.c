@@ -80,7 +80,7 @@ static const struct {
 	{"XX001", ERR_UNCERTAIN},   /* damaged: no further writes */
 };
 
-static void what_the_server_says_is_understood(void **state)
+static void errors_of_the_server_are_classified(void **state)
 {
 	struct store *s = store_of(state);
 	const char *where = where_of(state);
@@ -105,7 +105,7 @@ static void what_the_server_says_is_understood(void **state)
 	assert_counts_true(s);
 }
 
-static void nobody_at_the_other_end_is_told_at_open(void **state)
+static void an_unreachable_server_is_reported_at_open(void **state)
 {
 	struct store *s = NULL;
 	struct err e = {};
@@ -441,8 +441,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(no_statement_scans_a_table_that_grows),
 	STORE_TEST(a_killed_session_is_made_again),
 	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
-	STORE_TEST(what_the_server_says_is_understood),
-	cmocka_unit_test(nobody_at_the_other_end_is_told_at_open),
+	STORE_TEST(errors_of_the_server_are_classified),
+	cmocka_unit_test(an_unreachable_server_is_reported_at_open),
 	cmocka_unit_test(a_silent_server_is_given_up_well_within_the_lease),
 	STORE_TEST(a_silent_server_is_passed_over_for_the_next_one),
 	STORE_TEST(two_nodes_never_claim_the_same_run),
