@@ -43,7 +43,7 @@ POINTS = {
     "lead.pre_take": Point(inside=True, several="leader-dies", server_error="ECONNRESET"),
     "lead.post_take": Point(several="leader-dies"),
     "lead.pre_renew": Point(nth=3, inside=True, stores=SEVERAL, server_error="ECONNRESET"),  # a single node keeps the leader lease for long
-    **pair("reap", "pre_bury", "post_bury", how="node-dies", stores=SEVERAL),
+    **pair("reap", how="node-dies", stores=SEVERAL),
     **pair("spread", several="leader-dies"),
     **pair("adopt", how="engine-restarts"),
     **pair("leave", how="engine-leaves"),

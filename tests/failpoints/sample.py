@@ -18,7 +18,7 @@ from pg import BIN
 from points import ELSEWHERE, POINTS, all_named
 from scenario import Case, Lane, built
 
-CASES = (("grant.post_commit_pre_spawn", "stop", "sqlite"), ("result.pre_commit", "error", "sqlite"), ("reap.post_bury", "kill", "sqlite"),
+CASES = (("grant.post_commit_pre_spawn", "stop", "sqlite"), ("result.pre_commit", "error", "sqlite"), ("reap.post_commit", "kill", "sqlite"),
          ("grant.pre_commit", "stop", "postgres"), ("cancel.pre_commit", "stop", "postgres"), ("result.post_commit", "gone", "postgres"))
 LANES = [Lane(i) for i in range(len(CASES))]
 

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	model.queue = argv[5];
 	model.spec = argv[9];
 	model.now = clock_now(&clock_system);
-	model.policy.places = 1;
+	model.policy.permits = 1;
 	job_bulk_op(op)->n = (size_t)count;
 	job_bulk_op(op)->v = xcalloc(job_bulk_op(op)->n, sizeof(*job_bulk_op(op)->v));
 	for (size_t i = 0; i < job_bulk_op(op)->n; i++)

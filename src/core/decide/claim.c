@@ -89,8 +89,8 @@ static usec_t next_check_time(usec_t now)
 
 struct claim_verdict claim_decide(const struct claim_facts *f)
 {
-	bool needs_permit = f->policy.places > 0 && !f->has_permit, expires;
-	bool permit_free = needs_permit && f->taken < f->policy.places;
+	bool needs_permit = f->policy.permits > 0 && !f->has_permit, expires;
+	bool permit_free = needs_permit && f->taken < f->policy.permits;
 	usec_t last = claim_last_start(&f->policy, f->slot, f->attempt, &expires);
 
 	if (f->now > last)

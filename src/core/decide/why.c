@@ -136,9 +136,9 @@ static bool say_permit(const struct why_facts *f, struct why_reason *ret)
 
 	if (f->run->hold != HOLD_PERMIT)
 		return false;
-	if (f->places > 1) {
+	if (f->permits > 1) {
 		why_say(ret, WHY_MAX_RUNNING, "the maximum number of its runs is running: %" PRId64 " of %" PRId64, f->taken,
-			f->places);
+			f->permits);
 		why_type(ret, "jobctl runs %s --state running", f->ref);
 	} else if (f->holder && f->holder->state == RUN_QUEUED) {
 		why_say(ret, WHY_OVERLAP, "it waits for the end of run %" PRId64 ", which waits for another attempt at %s",
@@ -302,7 +302,7 @@ static bool say_overlap_to_come(const struct why_facts *f, struct why_reason *re
 {
 	char at[RFC3339_MAX];
 
-	if (f->places == 0 || f->taken < f->places || f->run->attempt > 0 || f->run->forced || !f->holder)
+	if (f->permits == 0 || f->taken < f->permits || f->run->attempt > 0 || f->run->forced || !f->holder)
 		return false;
 	why_say(ret, WHY_OVERLAP, "run %" PRId64 " of the job has been running since %s", f->holder->id,
 		rfc3339_format(f->holder->started_at, at));

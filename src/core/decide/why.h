@@ -118,7 +118,7 @@ struct why_facts {
 	const struct run *run;           /* its first open run, waiting runs before running ones; NULL: none */
 	usec_t last_start;               /* the last moment at which it may start; 0: no limit */
 	const struct run *holder;        /* the run that has the permit; NULL: unknown */
-	int64_t taken, places;           /* permits in use, and all permits; 0: no limit */
+	int64_t taken, permits;          /* permits in use, and all permits; 0: no limit */
 	struct why_share queue, owner;
 	usec_t rate_at;                  /* of the job's own rate */
 	bool artifact;                   /* the job has one */

@@ -316,7 +316,7 @@ void policy_start_of(const struct job_spec *s, struct start_policy *ret)
 	*ret = (struct start_policy){
 		.overlap = o.word,
 		.overlap_waiting = o.waiting,
-		.places = o.word == OVERLAP_ALLOW ? s->max_running : 1,
+		.permits = o.word == OVERLAP_ALLOW ? s->max_running : 1,
 		.deadline = s->deadline,
 		.expires = s->expires,
 		.gated = (s->when.n > 0 || s->rate ? GATED_ASK : 0u) | (s->node_labels.n > 0 ? GATED_LABELS : 0u),

@@ -90,7 +90,7 @@ enum gated { GATED_ASK = 1, GATED_LABELS = 2 };
 struct start_policy {
 	enum overlap_word overlap;
 	int64_t overlap_waiting;
-	int64_t places;      /* permits: concurrent runs of the job, 1 without overlap; 0: no limit */
+	int64_t permits;     /* maximum of concurrent runs of the job, 1 without overlap; 0: no limit */
 	usec_t deadline;     /* latest start of a first attempt after the slot; 0: none */
 	usec_t expires;      /* latest start of any attempt after the slot; 0: none */
 	unsigned gated;      /* bits of enum gated */

@@ -13,7 +13,7 @@
 
 enum date_form { DATE_NONE, DATE_NOW, DATE_TODAY, DATE_TOMORROW, DATE_YESTERDAY, DATE_WEEKDAY, DATE_MONTH_DAY, DATE_ISO };
 
-/* What was said so far. */
+/* The parts of the phrase that were parsed so far. */
 struct phrase {
 	enum date_form form;
 	int weekday;             /* of DATE_WEEKDAY */

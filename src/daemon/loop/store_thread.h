@@ -74,6 +74,7 @@ void store_thread_expect_term(struct store_thread *t, int64_t term); /* store_ex
  */
 struct read_task {
 	struct fair_item item;
+	/* 's' is NULL if the connection of the thread for long tasks could not be opened. */
 	void (*work)(struct store *s, struct read_task *t);
 	void (*done)(struct read_task *t); /* owns the task */
 	/* Set by 'work': bytes of the result, counted for the uid until store_thread_release(). */

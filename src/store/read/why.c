@@ -272,7 +272,7 @@ void why_job_done(struct why_job *w)
 
 static bool read_holder(struct store *s, const struct job *j, struct why_job *ret, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_PLACES_OF, e);
+	AUTO_QUERY q = query_start(s->db, Q_PERMITS_OF, e);
 	AUTO_SET ids = {};
 	int64_t run = 0;
 

@@ -11,7 +11,7 @@
 static struct claim_facts plain(void)
 {
 	return (struct claim_facts){.now = T0, .slot = T0, .kind = RUN_KIND_SCHEDULE, .recurs = true,
-		.policy = {.overlap = OVERLAP_SKIP, .places = 1}};
+		.policy = {.overlap = OVERLAP_SKIP, .permits = 1}};
 }
 
 static void assert_verdict(const struct claim_facts *f, enum claim_verb verb, const char *reason)
@@ -32,7 +32,7 @@ static void a_run_with_a_free_place_starts_and_takes_it(void **state)
 	(void)state;
 	assert_verdict(&f, CLAIM_START, NULL);
 	assert_true(claim_decide(&f).takes_permit);
-	f.policy.places = 0;
+	f.policy.permits = 0;
 	assert_verdict(&f, CLAIM_START, NULL);
 	assert_false(claim_decide(&f).takes_permit);
 }
@@ -53,7 +53,7 @@ static void each_overlap_word_means_something_else(void **state)
 {
 	static const struct {
 		enum overlap_word word;
-		int64_t waiting_max, places, taken, waiting;
+		int64_t waiting_max, permits, taken, waiting;
 		enum claim_verb verb;
 		const char *reason;
 		bool replaces;
@@ -77,7 +77,7 @@ static void each_overlap_word_means_something_else(void **state)
 		struct claim_verdict v;
 
 		f.policy = (struct start_policy){.overlap = cases[i].word, .overlap_waiting = cases[i].waiting_max,
-			.places = cases[i].places};
+			.permits = cases[i].permits};
 		f.taken = cases[i].taken;
 		f.waiting = cases[i].waiting;
 		assert_verdict(&f, cases[i].verb, cases[i].reason);
@@ -86,7 +86,7 @@ static void each_overlap_word_means_something_else(void **state)
 		assert_int_equal(v.hold, v.verb == CLAIM_HOLD ? HOLD_PERMIT : HOLD_NONE);
 		f.forced = true; /* whoever insists is not kept by it */
 		assert_verdict(&f, CLAIM_START, NULL);
-		assert_int_equal(claim_decide(&f).takes_permit, cases[i].taken < cases[i].places);
+		assert_int_equal(claim_decide(&f).takes_permit, cases[i].taken < cases[i].permits);
 	}
 }
 
@@ -247,7 +247,7 @@ static enum claim_verb second_opinion(const struct claim_facts *f)
 		(f->policy.deadline && f->attempt == 0 && age > f->policy.deadline);
 	bool stopped = (f->stopped == HOLD_FROZEN && !f->overrides_freeze) || (f->stopped == HOLD_PAUSED && !f->forced);
 	bool passes_over = f->slot_stopped && f->recurs && f->attempt == 0 && f->kind == RUN_KIND_SCHEDULE;
-	bool crowded = f->policy.places && !f->has_permit && !f->forced && f->taken >= f->policy.places;
+	bool crowded = f->policy.permits && !f->has_permit && !f->forced && f->taken >= f->policy.permits;
 	bool skips = f->attempt == 0 && ((f->policy.overlap == OVERLAP_SKIP && !f->caught_up) ||
 		(f->policy.overlap == OVERLAP_QUEUE && f->waiting >= f->policy.overlap_waiting));
 
@@ -280,7 +280,7 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 
 		f.policy.overlap = (enum overlap_word)pick(&rest, 4);
 		f.policy.overlap_waiting = pick(&rest, 3);
-		f.policy.places = pick(&rest, 3);
+		f.policy.permits = pick(&rest, 3);
 		f.policy.deadline = limits[pick(&rest, 3)];
 		f.policy.expires = limits[pick(&rest, 3)];
 		f.stopped = stops[pick(&rest, 3)];
@@ -302,7 +302,7 @@ static void all_combinations_are_decided_as_written_down_twice(void **state)
 		assert_int_equal(v.reason == NULL, v.verb == CLAIM_START);
 		assert_int_equal(v.hold != HOLD_NONE, v.verb == CLAIM_HOLD);
 		assert_true(v.verb != CLAIM_WAIT || v.at > f.now);
-		assert_true(!v.takes_permit || (v.verb == CLAIM_START && f.taken < f.policy.places));
+		assert_true(!v.takes_permit || (v.verb == CLAIM_START && f.taken < f.policy.permits));
 		seen[v.verb]++;
 	}
 	for (int i = 0; i < CLAIM_VERB_MAX; i++)

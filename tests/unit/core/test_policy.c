@@ -164,13 +164,13 @@ static void a_job_that_says_nothing_skips_overlaps_and_is_tried_once(void **stat
 	job_spec_init(&s);
 	policy_start_of(&s, &start);
 	policy_retry_of(&s, &retry);
-	assert_true(start.overlap == OVERLAP_SKIP && start.places == 1 && !start.gated && !start.deadline);
+	assert_true(start.overlap == OVERLAP_SKIP && start.permits == 1 && !start.gated && !start.deadline);
 	assert_true(retry.retries == 0 && retry.rerun_lost && retry.on_exit.action[1] == -1);
 	s.overlap = xstrdup("allow");
 	s.max_running = 3;
 	s.rate = xstrdup("1/1m");
 	policy_start_of(&s, &start);
-	assert_true(start.overlap == OVERLAP_ALLOW && start.places == 3 && start.gated);
+	assert_true(start.overlap == OVERLAP_ALLOW && start.permits == 3 && start.gated);
 }
 
 int main(void)

@@ -119,13 +119,13 @@ static void a_held_run_says_by_what(void **state)
 	run.hold = HOLD_FROZEN;
 	expect(&f, WHY_FROZEN, "has ended", "jobctl resume backup");
 	run.hold = HOLD_PERMIT;
-	f.places = f.taken = 1;
+	f.permits = f.taken = 1;
 	expect(&f, WHY_OVERLAP, "the previous run", "jobctl runs backup");
 	f.holder = &holder;
 	expect(&f, WHY_OVERLAP, "run 9, which has been running since 2027-01-15T07:00:00Z", "jobctl cancel backup#9");
 	holder = (struct run){.id = 9, .state = RUN_QUEUED, .due_at = NOW + USEC_HOUR};
 	expect(&f, WHY_OVERLAP, "another attempt at 2027-01-15T09:00:00Z", "jobctl cancel backup#9");
-	f.places = f.taken = 2;
+	f.permits = f.taken = 2;
 	expect(&f, WHY_MAX_RUNNING, "2 of 2", "jobctl runs backup --state running");
 }
 
@@ -163,7 +163,7 @@ static void limits_say_whose_and_how_many(void **state)
 	f.node.active = 12;
 	expect(&f, WHY_NO_ROOM, "12 runs are running", "jobctl status");
 	f.holder = &holder;
-	f.places = f.taken = 1;
+	f.permits = f.taken = 1;
 	expect(&f, WHY_OVERLAP, "run 9 of the job has been running since 2027-01-15T07:00:00Z", "jobctl runs backup");
 	f.owner.rate_at = NOW + USEC_MIN;
 	expect(&f, WHY_RATE, "rate of owner 'ann'; the next run may start at 2027-01-15T08:01:00Z", "jobctl limit list");

@@ -337,7 +337,7 @@ static void add_job(struct world *w, const char *spec, enum overlap_word overlap
 	usec_t now = clock_now(&clock_system);
 
 	job_add_op(op)->job = (struct job_new){.uid = 1000, .owner = "ann", .spec = spec, .now = now, .run_at = now,
-		.policy = {.overlap = overlap, .places = 1}};
+		.policy = {.overlap = overlap, .permits = 1}};
 	hand_apply(&w->hand, op);
 	assert_true(op->ok);
 }

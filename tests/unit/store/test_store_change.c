@@ -212,7 +212,7 @@ static void waiting_runs_follow_queue_priority_and_policy(void **state)
 	op_fill(limit_op(queue), .scope = LIMIT_QUEUE, .key = "slow");
 	assert_true(apply_one(s, queue));
 	job_change_op(op)->to.priority = 9;
-	job_change_op(op)->to.policy = (struct start_policy){.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .places = 1,
+	job_change_op(op)->to.policy = (struct start_policy){.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .permits = 1,
 		.deadline = 7, .expires = 8};
 	assert_true(apply_one(s, op));
 	place_query(f->where, "SELECT queue || ' ' || priority || ' ' || overlap || ' ' || overlap_waiting || ' ' || places || "

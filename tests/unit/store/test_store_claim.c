@@ -14,7 +14,7 @@
 static void a_slot_that_overlaps_is_skipped(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .places = 1}};
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .permits = 1}};
 
 	add_slots(s, &w);
 	claim_is(state, 10, T0, "1"); /* two runs are due at once, one permit */
@@ -27,7 +27,7 @@ static void a_slot_that_overlaps_is_skipped(void **state)
 
 static void slots_of_one_claim_overlap_too(void **state)
 {
-	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .places = 1}};
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .permits = 1}};
 
 	add_slots(store_of(state), &w);
 	claim_is(state, 10, T0 + 2 * USEC_SEC, "1");
@@ -38,7 +38,7 @@ static void slots_of_one_claim_overlap_too(void **state)
 static void queued_ones_wait_up_to_their_number_and_go_in_order(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 5, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 2, .places = 1}};
+	struct slots w = {.n = 5, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 2, .permits = 1}};
 
 	add_slots(s, &w);
 	claim_is(state, 10, T0 + USEC_SEC, "1");
@@ -56,7 +56,7 @@ static void queued_ones_wait_up_to_their_number_and_go_in_order(void **state)
 static void a_job_that_may_overlap_has_as_many_places_as_it_was_given(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 5, .policy = {.overlap = OVERLAP_ALLOW, .places = 2}};
+	struct slots w = {.n = 5, .policy = {.overlap = OVERLAP_ALLOW, .permits = 2}};
 
 	add_slots(s, &w);
 	claim_is(state, 10, T0 + 4 * USEC_SEC, "1 2");
@@ -81,7 +81,7 @@ static void without_a_number_all_may_overlap(void **state)
 static void a_newer_run_replaces_the_one_that_goes_on(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_REPLACE, .places = 1}};
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_REPLACE, .permits = 1}};
 	AUTO(op) *second = op_claim(10, T0 + USEC_SEC);
 	AUTO(run) *asked = NULL;
 
@@ -105,7 +105,7 @@ static void a_newer_run_replaces_the_one_that_goes_on(void **state)
 
 static void of_several_that_replace_at_once_the_newest_starts(void **state)
 {
-	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_REPLACE, .places = 1}};
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_REPLACE, .permits = 1}};
 
 	add_slots(store_of(state), &w);
 	claim_is(state, 10, T0 + 2 * USEC_SEC, "3");
@@ -116,7 +116,7 @@ static void of_several_that_replace_at_once_the_newest_starts(void **state)
 static void a_run_that_waits_for_its_retry_is_replaced_at_once(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_REPLACE, .places = 1}};
+	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_REPLACE, .permits = 1}};
 
 	add_slots(s, &w);
 	claim_is(state, 10, T0, "1");
@@ -130,7 +130,7 @@ static void a_run_that_waits_for_its_retry_is_replaced_at_once(void **state)
 static void a_place_goes_to_the_next_when_the_one_it_was_meant_for_is_over(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 5, .places = 1,
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 5, .permits = 1,
 		.expires = 10 * USEC_SEC}, .step = 5 * USEC_SEC};
 
 	add_slots(s, &w);
@@ -153,7 +153,7 @@ static void a_run_whose_retry_is_due_with_a_newer_slot_is_replaced_and_not_start
 
 	for (size_t i = 0; i < ELEMENTS(retry_at); i++) {
 		usec_t first = T0 + (usec_t)i * USEC_HOUR;
-		struct slots w = {.first = first, .n = 2, .policy = {.overlap = OVERLAP_REPLACE, .places = 1}};
+		struct slots w = {.first = first, .n = 2, .policy = {.overlap = OVERLAP_REPLACE, .permits = 1}};
 
 		add_slots(s, &w);
 		claim_is(state, 10, first, i ? "3" : "1");
@@ -167,7 +167,7 @@ static void a_run_whose_retry_is_due_with_a_newer_slot_is_replaced_and_not_start
 static void a_place_is_kept_through_the_wait_for_a_retry(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .places = 1}};
+	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .permits = 1}};
 
 	add_slots(s, &w);
 	claim_is(state, 10, T0, "1");
@@ -183,7 +183,7 @@ static void a_place_is_kept_through_the_wait_for_a_retry(void **state)
 static void a_cancelled_retry_gives_its_place_to_the_next(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .places = 1}};
+	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .permits = 1}};
 	AUTO(op) *cancel = op_new(OP_RUN_CANCEL, NULL, NULL);
 
 	add_slots(s, &w);
@@ -199,7 +199,7 @@ static void a_cancelled_retry_gives_its_place_to_the_next(void **state)
 static void a_run_given_back_keeps_its_place_unless_it_was_cancelled(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .places = 1}};
+	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .permits = 1}};
 	AUTO(op) *cancel = op_new(OP_RUN_CANCEL, NULL, NULL);
 
 	add_slots(s, &w);
@@ -218,7 +218,7 @@ static void a_run_given_back_keeps_its_place_unless_it_was_cancelled(void **stat
 static void a_cancelled_job_leaves_no_place_behind(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .places = 1}};
+	struct slots w = {.n = 2, .policy = {.overlap = OVERLAP_QUEUE, .overlap_waiting = 1, .permits = 1}};
 	int64_t job = add_slots(s, &w);
 	AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, job);
 
@@ -233,7 +233,7 @@ static void a_cancelled_job_leaves_no_place_behind(void **state)
 
 static void a_forced_run_starts_beside_the_others(void **state)
 {
-	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .places = 1}};
+	struct slots w = {.n = 3, .policy = {.overlap = OVERLAP_SKIP, .permits = 1}};
 
 	add_slots(store_of(state), &w);
 	sql(state, "UPDATE runs SET forced = 1 WHERE id = 2");
@@ -276,7 +276,7 @@ static void a_deadline_is_for_the_first_attempt_and_expiry_for_all(void **state)
 {
 	struct store *s = store_of(state);
 	struct slots w = {.n = 2, .policy = {.deadline = USEC_MIN, .expires = 5 * USEC_MIN, .overlap = OVERLAP_QUEUE,
-		.overlap_waiting = 1, .places = 1}};
+		.overlap_waiting = 1, .permits = 1}};
 
 	add_slots(s, &w);
 	claim_is(state, 10, T0 + USEC_SEC, "1");
@@ -311,7 +311,7 @@ static struct op *op_claim_gated(usec_t now, int64_t load)
 static void an_unmet_condition_is_looked_at_again_in_a_while(void **state)
 {
 	struct store *s = store_of(state);
-	struct slots w = {.n = 1, .spec = "{\"command\":[\"true\"],\"idle\":1}", .policy = {.places = 1, .gated = true}};
+	struct slots w = {.n = 1, .spec = "{\"command\":[\"true\"],\"idle\":1}", .policy = {.permits = 1, .gated = true}};
 	AUTO(op) *busy = op_claim_gated(T0, 5000);
 	AUTO(op) *idle = op_claim_gated(T0 + 15 * USEC_SEC, 500);
 	struct batch_wake wake;

@@ -303,8 +303,8 @@ static size_t steps_of_claim(struct store *s, usec_t now, size_t room, size_t *r
 static void a_backlog_of_one_job_costs_others_nothing(void **state)
 {
 	static const struct start_policy policies[] = {
-		{.overlap = OVERLAP_ALLOW, .places = 1},
-		{.overlap = OVERLAP_SKIP, .places = 1},
+		{.overlap = OVERLAP_ALLOW, .permits = 1},
+		{.overlap = OVERLAP_SKIP, .permits = 1},
 	};
 	struct store *s = store_of(state);
 	usec_t now = T0;
@@ -435,7 +435,7 @@ static void two_nodes_together_stay_within_every_limit(void **state)
 	limit(state, "owner", "1000", 7, 100, NULL);
 	for (int i = 0; i < 12; i++) {
 		struct slots slots = {.n = 12, .uid = i % 3 ? 1000 : 2000, .queue = i % 2 ? "narrow" : NULL,
-			.policy = {.overlap = (enum overlap_word)(i % 4), .overlap_waiting = 2, .places = i % 4 == 3 ? 2 : 1}};
+			.policy = {.overlap = (enum overlap_word)(i % 4), .overlap_waiting = 2, .permits = i % 4 == 3 ? 2 : 1}};
 
 		add_slots(w.stores[i % 2], &slots);
 	}

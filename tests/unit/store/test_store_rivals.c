@@ -47,10 +47,10 @@ static unsigned dice(struct rival *r, unsigned sides)
 static struct start_policy policy_of(int64_t job)
 {
 	static const struct start_policy kinds[] = {
-		{.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .places = 1},
-		{.overlap = OVERLAP_REPLACE, .places = 1},
-		{.overlap = OVERLAP_SKIP, .places = 1},
-		{.overlap = OVERLAP_QUEUE, .overlap_waiting = 5, .places = 2},
+		{.overlap = OVERLAP_QUEUE, .overlap_waiting = 3, .permits = 1},
+		{.overlap = OVERLAP_REPLACE, .permits = 1},
+		{.overlap = OVERLAP_SKIP, .permits = 1},
+		{.overlap = OVERLAP_QUEUE, .overlap_waiting = 5, .permits = 2},
 		{.overlap = OVERLAP_ALLOW},
 	};
 

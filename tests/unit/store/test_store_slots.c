@@ -15,7 +15,7 @@
 
 #define HOUR USEC_HOUR
 
-static const struct start_policy skips = {.overlap = OVERLAP_SKIP, .places = 1};
+static const struct start_policy skips = {.overlap = OVERLAP_SKIP, .permits = 1};
 
 static void pause_scope(struct store *s, enum pause_scope scope, usec_t at, usec_t until)
 {
@@ -266,7 +266,7 @@ static void a_run_that_is_paused_expires_at_its_deadline(void **state)
 	AUTO(op) *claim = op_claim(9, T0 + 1);
 	struct batch_wake wake;
 
-	add_slots(s, &(struct slots){.n = 1, .policy = {.overlap = OVERLAP_SKIP, .places = 1, .deadline = USEC_MIN}});
+	add_slots(s, &(struct slots){.n = 1, .policy = {.overlap = OVERLAP_SKIP, .permits = 1, .deadline = USEC_MIN}});
 	pause_scope(s, PAUSE_ALL, T0, 0);
 	wake = apply_all(s, &claim, 1);
 	states_are(state, "held:paused");
@@ -298,7 +298,7 @@ static void a_retry_expires_while_it_waits(void **state)
 {
 	struct store *s = store_of(state);
 
-	add_slots(s, &(struct slots){.n = 1, .policy = {.overlap = OVERLAP_SKIP, .places = 1, .deadline = USEC_SEC, .expires = USEC_MIN}});
+	add_slots(s, &(struct slots){.n = 1, .policy = {.overlap = OVERLAP_SKIP, .permits = 1, .deadline = USEC_SEC, .expires = USEC_MIN}});
 	claim_is(state, 9, T0, "1");
 	requeue(s, 1, T0 + HOUR);
 	assert_int_equal(expire(s, T0 + USEC_MIN), 0); /* the deadline is for the first attempt */

@@ -394,7 +394,7 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 	policy_start_of(&l->spec, &policy);
 	unmet_words(&l->spec.when, &live->machine, &unmet);
 	f.ref = why_job_ref(j, number);
-	f.places = policy.places;
+	f.permits = policy.permits;
 	f.unmet = unmet.len ? unmet.data : NULL;
 	f.artifact = l->spec.artifact != NULL;
 	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);

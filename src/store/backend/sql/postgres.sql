@@ -855,10 +855,10 @@ WHERE runs.id = given.run AND coalesce(runs.state = RUN_QUEUED, false)
 UPDATE runs SET cancel_asked = 1, reason = 'replaced' WHERE id = {ids} AND state + 0 IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- Runs that wait for a permit of these jobs.
--- query places_awaiting(set json) -> id int
+-- query permits_awaiting(set json) -> id int
 SELECT id FROM runs WHERE state = RUN_QUEUED AND hold <> 0 AND hold = HOLD_PERMIT AND job = {ids} ORDER BY id FOR UPDATE
 
--- query places_awaited(set json) -> job int, n int
+-- query permits_awaited(set json) -> job int, n int
 SELECT wanted.value::bigint AS job, (SELECT count(*) FROM runs WHERE state = RUN_QUEUED AND hold <> 0
 	AND hold = HOLD_PERMIT AND runs.job = wanted.value::bigint) AS n
 FROM jsonb_array_elements_text(:set) AS wanted(value)
@@ -872,7 +872,7 @@ WHERE older.state = RUN_QUEUED AND older.kind = RUN_KIND_SCHEDULE AND older.atte
 
 -- The number of free permits of these jobs: neither in use nor reserved for a run that was released
 -- before.
--- query places_room(set json) -> job int, n int
+-- query permits_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
 	- (SELECT count(*) FROM runs WHERE runs.job = held.job AND runs.state = RUN_QUEUED
 		AND runs.hold = 0 AND runs.reason IS NOT NULL
@@ -883,7 +883,7 @@ FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN runs AS held ON held.
 		AND waits.hold = HOLD_PERMIT AND waits.job = wanted.value::bigint ORDER BY waits.slot LIMIT 1)
 
 -- Releases the first run of each job that waits for a permit.
--- query places_release(set json) -> id int, due_at int
+-- query permits_release(set json) -> id int, due_at int
 UPDATE runs SET hold = HOLD_NONE
 WHERE id = ANY (ARRAY(SELECT first.id FROM jsonb_array_elements_text(:set) AS wanted(value)
 	CROSS JOIN LATERAL (SELECT held.id FROM runs AS held
@@ -898,19 +898,19 @@ RETURNING id, due_at
 -- query turn_take() -> held int
 SELECT 1::bigint AS held FROM meta WHERE key = 'store_id' FOR UPDATE
 
--- query places_of(set json) -> job int, place int, run int
+-- query permits_of(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
 
--- query places_lock(set json) -> job int, place int, run int
+-- query permits_lock(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place FOR UPDATE
 
--- query places_insert(set json, place int) -> run int
+-- query permits_insert(set json, place int) -> run int
 INSERT INTO running_jobs (job, place, run)
 SELECT job, :place, id FROM runs WHERE id = {ids}
 ON CONFLICT DO NOTHING
 RETURNING run
 
--- query places_free(set json)
+-- query permits_free(set json)
 DELETE FROM running_jobs
 WHERE job = {ids}
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = running_jobs.run AND runs.ended_at + 0 = 0 OFFSET 0)

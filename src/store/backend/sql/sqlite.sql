@@ -832,11 +832,11 @@ UPDATE runs SET cancel_asked = 1, reason = 'replaced'
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
 
 -- Runs that wait for a permit of these jobs.
--- query places_awaiting(set json) -> id int
+-- query permits_awaiting(set json) -> id int
 SELECT runs.id FROM json_each(:set) AS wanted CROSS JOIN runs INDEXED BY runs_held
 WHERE runs.state = RUN_QUEUED AND runs.hold <> 0 AND runs.hold = HOLD_PERMIT AND runs.job = wanted.value
 
--- query places_awaited(set json) -> job int, n int
+-- query permits_awaited(set json) -> job int, n int
 SELECT wanted.value AS job, (SELECT count(*) FROM runs INDEXED BY runs_held WHERE runs.state = RUN_QUEUED
 	AND runs.hold <> 0 AND runs.hold = HOLD_PERMIT AND runs.job = wanted.value) AS n
 FROM json_each(:set) AS wanted
@@ -849,7 +849,7 @@ WHERE runs.job = given.job AND runs.ended_at = 0 AND runs.state = RUN_QUEUED AND
 
 -- The number of free permits of these jobs: neither in use nor reserved for a run that was released
 -- before.
--- query places_room(set json) -> job int, n int
+-- query permits_room(set json) -> job int, n int
 SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_jobs.job = held.job)
 	- (SELECT count(*) FROM runs INDEXED BY runs_released WHERE runs.job = held.job AND runs.state = RUN_QUEUED
 		AND runs.hold = 0 AND runs.reason IS NOT NULL
@@ -861,7 +861,7 @@ WHERE held.id =
 		AND waits.hold = HOLD_PERMIT AND waits.job = wanted.value ORDER BY waits.slot LIMIT 1)
 
 -- Releases the first run of each job that waits for a permit.
--- query places_release(set json) -> id int, due_at int
+-- query permits_release(set json) -> id int, due_at int
 UPDATE runs SET hold = HOLD_NONE
 WHERE id IN (SELECT (SELECT held.id FROM runs AS held INDEXED BY runs_held
 	WHERE held.state = RUN_QUEUED AND held.hold <> 0 AND held.hold = HOLD_PERMIT AND held.job = wanted.value
@@ -874,19 +874,19 @@ RETURNING id, due_at
 -- query turn_take() -> held int
 SELECT 1 AS held
 
--- query places_of(set json) -> job int, place int, run int
+-- query permits_of(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
 
--- query places_lock(set json) -> job int, place int, run int
+-- query permits_lock(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
 
--- query places_insert(set json, place int) -> run int
+-- query permits_insert(set json, place int) -> run int
 INSERT INTO running_jobs (job, place, run)
 SELECT job, :place, id FROM runs WHERE id IN (SELECT value FROM json_each(:set))
 ON CONFLICT DO NOTHING
 RETURNING run
 
--- query places_free(set json)
+-- query permits_free(set json)
 DELETE FROM running_jobs
 WHERE job IN (SELECT value FROM json_each(:set))
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = running_jobs.run AND runs.ended_at = 0)

@@ -226,7 +226,7 @@ static bool rewrite_runs(struct store *s, const struct op_job_change *c, const s
 	query_int(&q, c->to.priority);
 	query_int(&q, p->overlap);
 	query_int(&q, p->overlap_waiting);
-	query_int(&q, p->places);
+	query_int(&q, p->permits);
 	query_int(&q, p->deadline);
 	query_int(&q, p->expires);
 	query_int(&q, p->gated);

@@ -125,13 +125,13 @@ static bool older_engines_close(struct store *s, const struct op_node_open *o, s
 static bool segments_inherit(struct store *s, const struct op_node_open *o, struct err *e)
 {
 	AUTO_QUERY segments = query_start(s->db, Q_SEGMENTS_INHERIT, e);
-	AUTO_QUERY office = query_start(s->db, Q_LEADER_VACATE, e);
+	AUTO_QUERY leader = query_start(s->db, Q_LEADER_VACATE, e);
 
 	query_text(&segments, o->name);
 	query_text(&segments, o->node);
-	query_text(&office, o->name);
-	query_text(&office, o->node);
-	return query_finish(&segments) && query_finish(&office);
+	query_text(&leader, o->name);
+	query_text(&leader, o->node);
+	return query_finish(&segments) && query_finish(&leader);
 }
 
 static bool plain_query_run(struct store *s, int query, struct err *e)
@@ -253,10 +253,10 @@ static bool node_unregister(struct store *s, const struct op_node_close *c, stru
 bool node_close_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		AUTO_QUERY office = query_start(s->db, Q_LEADER_DROP, e);
+		AUTO_QUERY leader = query_start(s->db, Q_LEADER_DROP, e);
 
-		query_text(&office, node_close_op(ops[i])->node);
-		if (!node_unregister(s, node_close_op(ops[i]), e) || !query_finish(&office) || !output_relays_prune(s, e))
+		query_text(&leader, node_close_op(ops[i])->node);
+		if (!node_unregister(s, node_close_op(ops[i]), e) || !query_finish(&leader) || !output_relays_prune(s, e))
 			return false;
 		event_add(s, &(struct event_new){.at = node_close_op(ops[i])->now, .what = EVENT_NODE_CLOSE,
 			.object = s->node_name, .node = node_close_op(ops[i])->node});

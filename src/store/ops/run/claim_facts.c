@@ -56,7 +56,7 @@ static struct candidate *candidate_read(struct claim *c, struct lane *l, struct 
 		f->held_by = "limit";
 	f->policy.overlap = (enum overlap_word)query_get_int(q);
 	f->policy.overlap_waiting = query_get_int(q);
-	f->policy.places = query_get_int(q);
+	f->policy.permits = query_get_int(q);
 	f->policy.deadline = query_get_int(q);
 	f->policy.expires = query_get_int(q);
 	r->gated = query_get_int(q) & GATED_ASK;
@@ -195,7 +195,7 @@ static void fill_holders(struct job_now *j, const struct map *locked)
 
 static bool permit_waiters_count(struct claim *c, const char *jobs, struct err *e)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_AWAITED, e);
+	AUTO_QUERY q = query_start(c->s->db, Q_PERMITS_AWAITED, e);
 
 	query_text(&q, jobs);
 	while (query_row(&q)) {
@@ -213,8 +213,8 @@ static bool permits_lock(struct claim *c, struct set *jobs, struct job_now **v, 
 	AUTO_SET runs = {};
 	bool ok;
 
-	ok = permits_read(c, Q_PLACES_OF, set_json(jobs), &runs, e) && hold_holders(c, &runs, &locked, e) &&
-	     permits_read(c, Q_PLACES_LOCK, set_json(jobs), NULL, e) && permit_waiters_count(c, set_json(jobs), e);
+	ok = permits_read(c, Q_PERMITS_OF, set_json(jobs), &runs, e) && hold_holders(c, &runs, &locked, e) &&
+	     permits_read(c, Q_PERMITS_LOCK, set_json(jobs), NULL, e) && permit_waiters_count(c, set_json(jobs), e);
 	for (size_t i = 0; i < n; i++)
 		fill_holders(v[i], &locked);
 	for (size_t i = 0; (h = map_next(&locked, &i));)
@@ -233,7 +233,7 @@ static bool permits_learn(struct claim *c, struct candidate **v, size_t n, struc
 	for (size_t i = 0; i < n; i++) {
 		struct job_now *j = v[i]->job;
 
-		if (j->permits_known || v[i]->facts.policy.places == 0)
+		if (j->permits_known || v[i]->facts.policy.permits == 0)
 			continue;
 		j->permits_known = true;
 		if (j->taken > 0) {

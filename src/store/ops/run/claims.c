@@ -273,7 +273,7 @@ static bool claim_ends_write(struct claim *c, struct set *jobs, struct err *e)
 		runs_describe_end(&ends, c->decided[i]->id, v->verb == CLAIM_SKIP ? RUN_SKIPPED : RUN_EXPIRED, v->reason);
 	}
 	return queued_runs_end(c, &ends, jobs, e) && queued_runs_end(c, &c->ended, jobs, e) &&
-	       skip_others(c, Q_PLACES_AWAITING, &waiting, "overlap", &others, e) &&
+	       skip_others(c, Q_PERMITS_AWAITING, &waiting, "overlap", &others, e) &&
 	       skip_others(c, Q_RUNS_OLDER, &unmet, "condition", &others, e) && queued_runs_end(c, &others, jobs, e);
 }
 
@@ -313,7 +313,7 @@ static bool replacements_write(struct claim *c, struct err *e)
 
 static bool permits_insert(struct claim *c, int64_t permit, struct set *runs, struct map *granted, struct err *e)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_PLACES_INSERT, e);
+	AUTO_QUERY q = query_start(c->s->db, Q_PERMITS_INSERT, e);
 
 	query_text(&q, set_json(runs));
 	query_int(&q, permit);

@@ -22,7 +22,7 @@ static void free_permits_done(struct free_permits *r)
 
 static bool permits_free(struct store *s, const char *jobs, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_PLACES_FREE, e);
+	AUTO_QUERY q = query_start(s->db, Q_PERMITS_FREE, e);
 
 	query_text(&q, jobs);
 	return query_finish(&q);
@@ -34,7 +34,7 @@ static bool permits_free(struct store *s, const char *jobs, struct err *e)
  */
 static bool free_permits_read(struct store *s, const char *jobs, struct free_permits *ret, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_PLACES_ROOM, e);
+	AUTO_QUERY q = query_start(s->db, Q_PERMITS_ROOM, e);
 
 	query_text(&q, jobs);
 	while (query_row(&q)) {
@@ -52,7 +52,7 @@ static bool free_permits_read(struct store *s, const char *jobs, struct free_per
 
 static bool permit_release_runs(struct store *s, struct set *jobs, size_t *ret_n, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_PLACES_RELEASE, e);
+	AUTO_QUERY q = query_start(s->db, Q_PERMITS_RELEASE, e);
 
 	*ret_n = 0;
 	query_text(&q, set_json(jobs));

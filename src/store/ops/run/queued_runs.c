@@ -28,7 +28,7 @@ void runs_describe(struct set *set, const struct run_new *r)
 	set_int(set, "now", r->now);
 	set_int(set, "overlap", r->policy.overlap);
 	set_int(set, "overlap_waiting", r->policy.overlap_waiting);
-	set_int(set, "places", r->policy.places);
+	set_int(set, "places", r->policy.permits);
 	set_int(set, "deadline", r->policy.deadline);
 	set_int(set, "expires", r->policy.expires);
 	set_int(set, "gated", r->policy.gated);
