@@ -2,7 +2,7 @@
 /* The disk space of the artifact cache: eviction, shares of owners, grants to children. */
 #include "base/text.h"
 #include "net/artifact_cache_private.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "net/request.h"
 #include <string.h>
 

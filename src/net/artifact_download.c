@@ -7,7 +7,7 @@
 #include "base/plain_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "net/artifact_cache_private.h"
 #include "net/child.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "net/request.h"
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "net/artifact_cache_private.h"
 #include "net/artifact_download.h"
 #include "net/child.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "net/request.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "net/artifact_download.h"
 #include "net/net_frame.h"
 #include "net/net_payload.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "net/unpack/confine.h"
 #include "net/unpack/unpack.h"
 #include <dirent.h>

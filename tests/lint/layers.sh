@@ -13,9 +13,9 @@ src/core/decide base core/time core/job |
 src/store base core/time core/job store/backend |
 src/store/backend base | sqlite3.h libpq-fe.h
 src/store/ops base core/time core/job core/decide store store/backend store/read store/ops/job store/ops/node store/ops/run |
-src/store/ops/job base core/time core/job core/decide store store/backend store/ops store/ops/run store/ops/run store/ops/run store/read |
-src/store/ops/node base core/time core/job core/decide store store/backend store/ops store/ops/run store/ops/run store/ops/run store/read |
-src/store/ops/run base core/time core/job core/decide store store/backend store/ops store/ops/job store/ops/node store/ops/job store/ops/node store/ops/job store/ops/node |
+src/store/ops/job base core/time core/job core/decide store store/backend store/ops store/ops/run store/read |
+src/store/ops/node base core/time core/job core/decide store store/backend store/ops store/ops/run store/read |
+src/store/ops/run base core/time core/job core/decide store store/backend store/ops store/ops/job store/ops/node |
 src/store/read base core/time core/job core/decide store store/backend |
 src/wire base core/time core/job | jansson.h
 src/exec/proto base core/job | systemd/sd-event.h
@@ -23,17 +23,17 @@ src/exec/child base core/job | seccomp.h
 src/exec/worker base core/job exec/proto exec/child | security/pam_appl.h
 src/exec/spawner base core/job exec/proto exec/child exec/worker |
 src/net base net/unpack | systemd/sd-event.h curl/curl.h
-src/net/unpack base net | archive.h archive_entry.h seccomp.h
+src/net/unpack base | archive.h archive_entry.h seccomp.h
 src/daemon/loop base core/time core/job core/decide store store/backend store/ops store/read net exec/proto | systemd/ ini.h
 src/daemon/artifact base core/job exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/schedule base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run store/ops/job store/ops/node store/ops/run store/ops/job store/ops/node store/ops/run wire exec/proto daemon/loop daemon/artifact | systemd/sd-event.h
+src/daemon/schedule base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run wire exec/proto daemon/loop daemon/artifact | systemd/sd-event.h
 src/daemon/notify base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h jansson.h
 src/daemon/retention base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h zlib.h
-src/daemon/cluster base core/job store store/ops store/ops/node store/ops/node store/ops/node store/read exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/routes daemon/api/submit | systemd/ microhttpd.h jansson.h
+src/daemon/cluster base core/job store store/ops store/ops/node store/read exec/proto daemon/loop | systemd/sd-event.h
+src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/submit | systemd/ microhttpd.h jansson.h
 src/daemon/api/submit base core/time core/job core/decide store store/ops/job store/read wire daemon/loop | jansson.h
-src/daemon/api/routes base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run store/ops/job store/ops/node store/ops/run store/ops/job store/ops/node store/ops/run store/read wire exec/proto daemon/loop daemon/api daemon/api/submit daemon/cluster daemon/retention daemon/schedule | systemd/sd-event.h
-src/daemon base core/job store store/backend store/ops store/ops/node store/ops/run store/ops/node store/ops/run store/ops/node store/ops/run store/read daemon/loop daemon/api daemon/api/submit daemon/artifact daemon/cluster daemon/notify daemon/retention daemon/schedule | systemd/
+src/daemon/api/routes base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run store/read wire exec/proto daemon/loop daemon/api daemon/api/submit daemon/cluster daemon/retention daemon/schedule | systemd/sd-event.h
+src/daemon base core/job store store/backend store/ops store/ops/node store/ops/run store/read daemon/loop daemon/api daemon/api/submit daemon/artifact daemon/cluster daemon/notify daemon/retention daemon/schedule | systemd/
 cmd/jobctl base core/time core/job wire exec/proto jobctl jobctl/render jobctl/spec jobctl/verbs | jansson.h argtable2.h argtable3.h
 cmd/jobctl/render base core/time core/job wire jobctl jobctl/spec | jansson.h
 cmd/jobctl/spec base core/time core/job wire jobctl | jansson.h

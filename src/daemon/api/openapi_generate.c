@@ -9,7 +9,7 @@
 #include "core/job/notice.h"
 #include "core/job/pause.h"
 #include "core/job/run.h"
-#include "daemon/api/routes/routes.h"
+#include "daemon/api/route.h"
 #include <ctype.h>
 #include <jansson.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "core/decide/fair_share.h"
 #include "daemon/api/request_private.h"
-#include "daemon/api/routes/routes.h"
+#include "daemon/api/route.h"
 #include "daemon/api/server_private.h"
 #include "daemon/loop/store_outage.h"
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/api/request_private.h"
-#include "daemon/api/routes/routes.h"
+#include "daemon/api/route.h"
 #include "daemon/api/server_private.h"
 #include "daemon/api/submit/zone_caches.h"
 #include "daemon/loop/output_watch.h"

@@ -6,7 +6,7 @@
 #include "daemon/api/audit.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/request_private.h"
-#include "daemon/api/routes/routes.h"
+#include "daemon/api/route.h"
 #include "daemon/api/server_private.h"
 #include "store/ops/op.h"
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "daemon/api/allow_list.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/request_private.h"
-#include "daemon/api/routes/routes.h"
+#include "daemon/api/route.h"
 #include "daemon/api/server_private.h"
 #include "daemon/api/store_read.h"
 #include "daemon/loop/store_outage.h"

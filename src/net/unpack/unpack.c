@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include <archive.h>
 #include <archive_entry.h>
 #include <dirent.h>

@@ -9,7 +9,7 @@
 #include "net/artifact_cache.h"
 #include "net/artifact_download.h"
 #include "net/child.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "net/request.h"
 #include "net/unpack/unpack.h"
 #include "unit/unit.h"

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "net/unpack/confine.h"
 #include "net/unpack/unpack.h"
 #include "unit/unit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests disk space from the parent. */
-#include "net/quota.h"
+#include "net/unpack/quota.h"
 #include "base/err.h"
 #include <errno.h>
 #include <sys/socket.h>
