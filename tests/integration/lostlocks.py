@@ -35,13 +35,21 @@ def ptrace(request, pid, data=0, address=0):
     return result
 
 
-def call_in(pid, regs, number, argument):
-    """Makes a stopped thread execute one system call. Its instruction pointer is behind a 'syscall' instruction."""
+def call_in(pid, regs, number, argument, signals):
+    """
+    Makes a stopped thread execute one system call. Its instruction pointer is behind a 'syscall' instruction. Signals that
+    arrive meanwhile are added to 'signals'.
+    """
     now = Registers.from_buffer_copy(regs)
     now.rax, now.rdi, now.rsi, now.orig_rax, now.rip = number, argument, os.O_RDONLY, 2 ** 64 - 1, regs.rip - 2
     ptrace(PTRACE_SETREGS, pid, now)
-    ptrace(PTRACE_SINGLESTEP, pid)
-    os.waitpid(pid, 0)
+    while True:
+        ptrace(PTRACE_SINGLESTEP, pid)
+        stopped_by = os.WSTOPSIG(os.waitpid(pid, 0)[1])
+        if stopped_by == signal.SIGTRAP:
+            break
+        if stopped_by != signal.SIGSTOP:  # a signal arrived before the step, for example SIGCHLD: it is sent again later
+            signals.append(stopped_by)
     ptrace(PTRACE_GETREGS, pid, now)
     return now.rax
 
@@ -70,14 +78,17 @@ def open_and_close(pid, fd):
     room = (regs.rsp - 1024) & ~15  # below the stack
     for at in range(0, len(name), 8):
         ptrace(PTRACE_POKEDATA, pid, int.from_bytes(name[at:at + 8], "little"), room + at)
-    copy = call_in(pid, regs, SYS_OPEN, room)
+    signals = []
+    copy = call_in(pid, regs, SYS_OPEN, room, signals)
     assert copy < 4096, copy
-    assert call_in(pid, regs, SYS_CLOSE, copy) == 0
+    assert call_in(pid, regs, SYS_CLOSE, copy, signals) == 0
     if regs.rax >= 2 ** 64 - 516:  # the call was interrupted and returns EINTR; a completed call keeps its result
         regs.rax = 2 ** 64 - EINTR if regs.rax <= 2 ** 64 - 512 else regs.rax
     regs.orig_rax = 2 ** 64 - 1
     ptrace(PTRACE_SETREGS, pid, regs)
     ptrace(PTRACE_DETACH, pid)
+    for number in signals:
+        os.kill(pid, number)
 
 
 def descriptor(pid, path):
