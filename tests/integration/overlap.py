@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What happens to a due run: overlap, limits, deadlines, rates and conditions, with real processes.
+# The decisions about a due run: overlap, limits, deadlines, rates and conditions, with real processes.
 import os
 import sys
 import time

@@ -1324,7 +1324,7 @@ SELECT leases.holder, nodes.name, leases.term, leases.until - {clock} AS remains
 	(SELECT value::bigint FROM meta WHERE key = 'led_at') AS worked
 FROM leases LEFT JOIN nodes ON nodes.id = leases.holder WHERE leases.name = 'leader'
 
--- What a node reads with the renewal of its lease. 'slot' is the first slot of all segments,
+-- The facts that a node reads with the renewal of its lease. 'slot' is the first slot of all segments,
 -- 'planner' the node that plans it.
 -- query lease_facts(id text, name text) -> draining int, leader text, term int, remains int, worked int, others int, segments int, slot int, planner text
 SELECT coalesce(orders.draining, 0) AS draining, leader.name AS leader,
