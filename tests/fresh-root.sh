@@ -111,9 +111,9 @@ for round in $(seq "$rounds"); do
 	mount_root || impossible "cannot mount a file system for the root"
 	make_root || impossible "mmdebstrap could not make a root file system"
 	if [ -z "$only" ]; then
-		echo "fresh-root: round $round of $rounds: ./quickstart, then make deb"
-		enter sh -c './quickstart && ./quickstart stop && make -s -C build deb' ||
-			{ failed=1; echo "fresh-root: ./quickstart or make deb failed"; }
+		echo "fresh-root: round $round of $rounds: ./quickstart, ./quickstart cluster, then make deb rpm"
+		enter sh -c './quickstart && ./quickstart cluster && ./quickstart stop && make -s -C build deb rpm' ||
+			{ failed=1; echo "fresh-root: ./quickstart or make deb rpm failed"; }
 	fi
 	echo "fresh-root: round $round of $rounds: ./runtests $*"
 	enter ./runtests "$@" || failed=1

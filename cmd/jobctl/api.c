@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/job/trace.h"
 #include "jobctl/connect.h"
 #include "jobctl/ctl.h"
 #include "jobctl/member.h"
@@ -15,6 +16,7 @@
 #include "wire/http_client.h"
 #include <inttypes.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE 500 /* rows per request */
@@ -69,6 +71,25 @@ static bool request_retry_busy(struct ctl *c, const char *method, const char *pa
 	if (e)
 		*e = why;
 	return false;
+}
+
+void api_add_trace(json_t *body)
+{
+	static const struct {
+		const char *member, *variable;
+	} parts[] = {{"traceparent", "TRACEPARENT"}, {"tracestate", "TRACESTATE"}, {"baggage", "BAGGAGE"}};
+	const char *parent = getenv("TRACEPARENT");
+
+	if (!parent || !trace_parent_valid(parent) || json_object_get(body, "traceparent") ||
+		json_object_get(body, "template"))
+		return;
+	for (size_t i = 0; i < ELEMENTS(parts); i++) {
+		const char *text = getenv(parts[i].variable);
+		AUTO_TEXT pair = text ? xprintf("%s=%s", parts[i].variable, text) : NULL;
+
+		if (pair && trace_var_valid(pair))
+			json_object_set_new(body, parts[i].member, json_string(text));
+	}
 }
 
 bool api_call(struct ctl *c, const char *method, const char *path, const json_t *body, json_t **ret,

@@ -16,6 +16,12 @@ struct err;
 void api_query_add(struct buf *path, const char *key, const char *value);
 
 /*
+ * Adds the trace context of the environment ($TRACEPARENT, $TRACESTATE, $BAGGAGE), if it is valid. Not for a job
+ * from a template, whose body is compared as it is.
+ */
+void api_add_trace(json_t *body);
+
+/*
  * Sends a request. It is repeated while the daemon is busy, and once more with a warrant if the
  * daemon requires one.
  */

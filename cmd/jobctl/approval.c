@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include "jobctl/ctl.h"
 #include "jobctl/spec/shell.h"
 #include <inttypes.h>

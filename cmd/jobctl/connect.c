@@ -6,7 +6,9 @@
 #include "base/err.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "jobctl/contexts.h"
 #include "jobctl/ctl.h"
+#include "jobctl/member.h"
 #include "wire/http_client.h"
 #include <string.h>
 
@@ -70,13 +72,63 @@ static bool connect_either(struct ctl *c, const struct paths *user, const char *
 		user->socket, system);
 }
 
+/* ---- over TCP ---- */
+
+static bool connect_url(struct ctl *c, const char *url, const char *token_file, const char *ca_file,
+	struct err *e)
+{
+	AUTO_TEXT token = NULL;
+	bool ok;
+
+	if (token_file && !contexts_read_token(token_file, &token, e))
+		return false;
+	ok = http_client_open_remote(
+		&(struct http_client_remote){.url = url, .token = token, .ca_file = ca_file},
+		&c->client, e);
+	if (token)
+		explicit_bzero(token, strlen(token));
+	if (!ok)
+		return false;
+	c->socket = xstrdup(url);
+	c->remote = true;
+	return true;
+}
+
+/* The context of --context, or the current one. *ret_used: there is one. */
+static bool connect_context(struct ctl *c, bool *ret_used, struct err *e)
+{
+	json_auto_t *all = NULL;
+	const json_t *one = NULL;
+	const char *name;
+
+	*ret_used = true;
+	if (!contexts_read(&all, e))
+		return false;
+	name = c->context ? c->context : member_text(all, "current");
+	if (!name) {
+		*ret_used = false;
+		return true;
+	}
+	return contexts_find(all, name, &one, e) &&
+	       (connect_url(c, member_text(one, "url"),
+			c->token_file ? c->token_file : member_text(one, "token_file"),
+			c->ca_file ? c->ca_file : member_text(one, "ca_file"), e) ||
+		       err_wrap(e, "context '%s'", name));
+}
+
 bool connect_daemon(struct ctl *c, struct err *e)
 {
 	AUTO_DONE(paths) user = {};
 	AUTO_DONE(paths) system = {};
+	bool used = false;
 
 	if (c->client)
 		return true;
+	if (c->url && !c->context && !c->socket_given && c->where == WHERE_ANY && !c->instance)
+		return connect_url(c, c->url, c->token_file, c->ca_file, e);
+	if (!c->socket_given && c->where == WHERE_ANY && !c->instance &&
+		(!connect_context(c, &used, e) || used))
+		return used && c->client;
 	if (c->socket_given)
 		return try_socket(c, c->socket_given, e) ||
 		       add_advice(e, START_USER

@@ -34,6 +34,9 @@ enum exit_code {
 
 struct ctl {
 	const char *socket_given;  /* --socket or $JOBSCHED_SOCKET; NULL: search */
+	const char *url;           /* of a daemon over TCP; NULL: none */
+	const char *token_file, *ca_file; /* NULL: none */
+	const char *context;       /* --context; NULL: the current one, if nothing else is given */
 	const char *instance;      /* name of the daemon instance; NULL: the one without a name */
 	enum where where;
 	enum format format;
@@ -44,7 +47,8 @@ struct ctl {
 	const char *job_typed;     /* borrowed: the operand that names the job; NULL: none */
 	usec_t now;                /* when the command started, for relative times */
 	struct http_client *client; /* NULL until connect_daemon() */
-	char *socket;              /* path that the client is connected to */
+	char *socket;              /* path or URL that the client is connected to */
+	bool remote;               /* connected over TCP */
 	pid_t daemon;              /* process that received the last request; 0: unknown */
 };
 void ctl_done(struct ctl *c);

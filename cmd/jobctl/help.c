@@ -26,8 +26,11 @@ static void add_option(struct buf *out, const struct opt *o)
 	buf_printf(out, "%s\n", o->help);
 }
 
-static bool is_global(const struct opt *o)
+/* Not an option of the verb itself, which may hide a global one. */
+static bool is_global(const struct verb *v, const struct opt *o)
 {
+	if (verb_has_opt(v, o->name))
+		return false;
 	for (const struct opt *g = global_opts; g->name; g++)
 		if (strcmp(g->name, o->name) == 0)
 			return true;
@@ -70,11 +73,12 @@ static void add_heading(struct buf *out, const char *heading, bool *any)
 	*any = true;
 }
 
-static void add_global_options(struct buf *out)
+static void add_global_options(struct buf *out, const struct verb *v)
 {
 	buf_str(out, "\nGlobal options:\n");
 	for (const struct opt *o = global_opts; o->name; o++)
-		add_option(out, o);
+		if (!verb_has_opt(v, o->name))
+			add_option(out, o);
 }
 
 static void add_options(struct buf *out, const struct verb *v)
@@ -84,19 +88,19 @@ static void add_options(struct buf *out, const struct verb *v)
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
-		if (!is_global(&opts[i]) && (!v->job_fields || job_group(&opts[i]) == JOB_GROUPS)) {
+		if (!is_global(v, &opts[i]) && (!v->job_fields || job_group(&opts[i]) == JOB_GROUPS)) {
 			add_heading(out, "Options", &any);
 			add_option(out, &opts[i]);
 		}
 	for (size_t g = 0; v->job_fields && g < JOB_GROUPS; g++) {
 		any = false;
 		for (size_t i = 0; i < n; i++)
-			if (!is_global(&opts[i]) && job_group(&opts[i]) == g) {
+			if (!is_global(v, &opts[i]) && job_group(&opts[i]) == g) {
 				add_heading(out, job_groups[g].heading, &any);
 				add_option(out, &opts[i]);
 			}
 	}
-	add_global_options(out);
+	add_global_options(out, v);
 }
 
 void help_all(const struct verb *table, struct buf *out)
@@ -106,9 +110,10 @@ void help_all(const struct verb *table, struct buf *out)
 	for (const struct verb *v = table; v->name; v++) {
 		if (v->group)
 			buf_printf(out, "\n%s:\n", v->group);
-		buf_printf(out, "  %-16s%s\n", v->name, v->help);
+		if (!v->hidden)
+			buf_printf(out, "  %-16s%s\n", v->name, v->help);
 	}
-	add_global_options(out);
+	add_global_options(out, NULL);
 	buf_str(out, "\nA JOB is a number or a name. A RUN is 'backup#17', '12#17' or '#17'.\n"
 		     "'jobctl help VERB' describes one verb. The manual is jobctl(1).\n");
 }

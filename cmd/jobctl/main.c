@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/help.h"
@@ -14,6 +15,34 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+static void words_free(char ***words)
+{
+	free(*words);
+}
+
+/*
+ * --http METHOD URL becomes --http METHOD --http-url URL, because an option has one argument; --http-async becomes
+ * --http-async=yes. Returns the words; caller frees.
+ */
+static char **split_http_option(int *argc, char **argv)
+{
+	char **out = xcalloc(2 * (size_t)*argc + 1, sizeof(*out));
+	int n = 0;
+
+	for (int i = 0; i < *argc; i++) {
+		if (i >= 2 && strcmp(argv[i - 2], "--http") == 0 &&
+			(text_starts(argv[i], "https://") || text_starts(argv[i], "http://")))
+			out[n++] = (char *)"--http-url";
+		/* the option alone means yes */
+		out[n++] = strcmp(argv[i], "--http-async") == 0 &&
+				(i + 1 == *argc || (strcmp(argv[i + 1], "yes") != 0 && strcmp(argv[i + 1], "no") != 0))
+			? (char *)"--http-async=yes"
+			: argv[i];
+	}
+	*argc = n;
+	return out;
+}
 
 static bool parse_verb_options(const struct verb *v, int argc, char **argv, struct args **ret,
 	struct err *e)
@@ -41,9 +70,35 @@ static bool read_colour(struct ctl *c, const char *when, struct err *e)
 	return true;
 }
 
-/* Reads the global options. Those after the verb override those before it. */
-static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
+/* A URL or context overrides $JOBSCHED_SOCKET. */
+static bool read_remote(struct ctl *c, const struct verb *v, const struct args *a, struct err *e)
 {
+	bool local = args_last(a, "socket") || c->where != WHERE_ANY || args_last(a, "instance");
+
+	/* 'context add' has options of the same names for the context itself */
+	if (!verb_has_opt(v, "url") && args_last(a, "url"))
+		c->url = args_last(a, "url");
+	if (!verb_has_opt(v, "token-file") && args_last(a, "token-file"))
+		c->token_file = args_last(a, "token-file");
+	if (!verb_has_opt(v, "ca-file") && args_last(a, "ca-file"))
+		c->ca_file = args_last(a, "ca-file");
+	if (args_last(a, "context"))
+		c->context = args_last(a, "context");
+	if (local && (args_last(a, "url") || args_last(a, "context")))
+		return err_set(e, ERR_INVALID,
+			"give either --url or --context, or --socket, --user, --system or --instance");
+	if (!verb_has_opt(v, "url") && args_last(a, "url") && args_last(a, "context"))
+		return err_set(e, ERR_INVALID, "give either --url or --context, not both");
+	if (args_last(a, "url") || args_last(a, "context"))
+		c->socket_given = NULL;
+	return true;
+}
+
+/* Reads the global options. Those after the verb override those before it. */
+static bool read_globals(struct ctl *c, const struct verb *v, const struct args *a, struct err *e)
+{
+	bool user = !verb_has_opt(v, "user") && args_has(a, "user");
+	bool system = !verb_has_opt(v, "system") && args_has(a, "system");
 	const char *format = args_last(a, "output"), *colour = args_last(a, "color");
 
 	if (args_has(a, "json"))
@@ -53,10 +108,10 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 			"--output: '%s' is not table, wide, json, jsonl, csv or name", format);
 	if (colour && !read_colour(c, colour, e))
 		return false;
-	if (args_has(a, "user") && args_has(a, "system"))
+	if (user && system)
 		return err_set(e, ERR_INVALID, "give either --user or --system, not both");
-	if (args_has(a, "user") || args_has(a, "system")) {
-		c->where = args_has(a, "user") ? WHERE_USER : WHERE_SYSTEM;
+	if (user || system) {
+		c->where = user ? WHERE_USER : WHERE_SYSTEM;
 		c->socket_given = NULL; /* overrides $JOBSCHED_SOCKET */
 	}
 	if (args_last(a, "instance")) {
@@ -69,15 +124,18 @@ static bool read_globals(struct ctl *c, const struct args *a, struct err *e)
 	}
 	if (args_last(a, "socket"))
 		c->socket_given = args_last(a, "socket");
-	return true;
+	return read_remote(c, v, a, e);
 }
 
 static void read_terminal(struct ctl *c)
 {
 	const char *socket = getenv("JOBSCHED_SOCKET"), *plain = getenv("NO_COLOR"),
 		   *term = getenv("TERM");
+	const char *url = getenv("JOBSCHED_URL"), *token = getenv("JOBSCHED_TOKEN_FILE");
 	struct winsize size;
 
+	c->url = url && *url ? url : NULL;
+	c->token_file = token && *token ? token : NULL;
 	c->now = clock_now(&clock_system);
 	c->socket_given = socket && *socket ? socket : NULL;
 	c->terminal = isatty(STDOUT_FILENO);
@@ -118,8 +176,9 @@ static bool check_operands(const struct verb *v, const struct args *a, struct er
 	return true;
 }
 
-static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
+static int run_verb(struct ctl *c, const struct verb *v, int argc, char **given)
 {
+	__attribute__((cleanup(words_free))) char **argv = split_http_option(&argc, given);
 	AUTO(args) *a = NULL;
 	AUTO_DONE(buf) help = {};
 	struct err e = {};
@@ -132,7 +191,7 @@ static int run_verb(struct ctl *c, const struct verb *v, int argc, char **argv)
 	}
 	if (args_has(a, "version"))
 		return verb_version(c, a);
-	if (!read_globals(c, a, &e) || !check_format(v, c->format, &e) || !check_operands(v, a, &e))
+	if (!read_globals(c, v, a, &e) || !check_format(v, c->format, &e) || !check_operands(v, a, &e))
 		return usage(v, &e);
 	return v->run(c, a);
 }
@@ -163,7 +222,7 @@ int main(int argc, char **argv)
 	 * input comes from the daemon and the user.
 	 */
 	json_object_seed(1);
-	if (!parse_verb_options(NULL, argc, argv, &a, &e) || !read_globals(&c, a, &e))
+	if (!parse_verb_options(NULL, argc, argv, &a, &e) || !read_globals(&c, NULL, a, &e))
 		return usage(NULL, &e);
 	if (args_has(a, "help")) {
 		help_all(verbs, &help);

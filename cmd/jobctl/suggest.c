@@ -95,7 +95,8 @@ int suggest_verb(const struct verb *table, char *const *words, size_t n)
 	for (const struct verb *v = table; v->name && !two; v++) {
 		AUTO_TEXT first = xprintf("%.*s", (int)strcspn(v->name, " "), v->name);
 
-		suggest_offer(&s, first);
+		if (!v->hidden)
+			suggest_offer(&s, first);
 	}
 	for (const struct verb *v = NULL; two && (v = verb_in_group(table, v, words[0]));)
 		suggest_offer(&s, verb_second_word(v));

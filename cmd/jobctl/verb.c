@@ -14,6 +14,10 @@ const struct opt global_opts[] = {
 	{"user", 0, NULL, "use only your own daemon"},
 	{"system", 0, NULL, "use only the system's daemon"},
 	{"instance", 0, "NAME", "use the daemon instance of this name"},
+	{"url", 0, "URL", "use a daemon over TCP: https://HOST:PORT"},
+	{"token-file", 0, "FILE", "file with the token for --url"},
+	{"ca-file", 0, "FILE", "certificate authorities for --url"},
+	{"context", 0, "NAME", "use this context of 'jobctl context list'"},
 	{"help", 'h', NULL, "show this help"},
 	{"version", 'V', NULL, "show versions"},
 	{},
@@ -74,6 +78,14 @@ static size_t append(struct opt *to, size_t n, const struct opt *from)
 	return n;
 }
 
+bool verb_has_opt(const struct verb *v, const char *name)
+{
+	for (const struct opt *o = v ? v->opts : NULL; o && o->name; o++)
+		if (strcmp(o->name, name) == 0)
+			return true;
+	return false;
+}
+
 size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX])
 {
 	size_t n = 0;
@@ -86,7 +98,12 @@ size_t verb_opts(const struct verb *v, struct opt ret[OPTS_MAX])
 		if (!f->flag)
 			continue;
 		assert(n < OPTS_MAX);
-		ret[n++] = (struct opt){f->flag, f->short_flag, f->arg, f->help};
+		ret[n++] = (struct opt){f->flag, f->short_flag, f->bare ? NULL : f->arg, f->help};
 	}
-	return append(ret, n, global_opts);
+	for (const struct opt *o = global_opts; o->name; o++)
+		if (!verb_has_opt(v, o->name)) {
+			assert(n < OPTS_MAX);
+			ret[n++] = *o;
+		}
+	return n;
 }

@@ -14,6 +14,7 @@ struct verb {
 	const char *help;      /* one line, lower case */
 	const char *details;   /* paragraphs of 'jobctl help VERB'; NULL: none */
 	const struct opt *opts; /* NULL: none of its own */
+	bool hidden;           /* for programs: neither in the help nor completed */
 	bool bare; /* of two words: the first word alone selects it too ("queue" is "queue list") */
 	bool job_fields;       /* takes the options of job_fields[] too */
 	bool command;          /* the first operand begins a command that has options of its own */
@@ -37,7 +38,10 @@ const struct verb *verb_match(const struct verb *table, char *const *words, size
 const struct verb *verb_in_group(const struct verb *table, const struct verb *v, const char *word);
 const char *verb_second_word(const struct verb *v); /* NULL: its name is one word */
 
-#define OPTS_MAX 96
+/* Whether the verb has an option of this name itself; it hides a global one. 'v' may be NULL. */
+bool verb_has_opt(const struct verb *v, const char *name);
+
+#define OPTS_MAX 160
 /*
  * All options of a verb (NULL: the global ones) in the order of its help, global ones last; returns
  * their number.

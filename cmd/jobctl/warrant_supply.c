@@ -8,8 +8,8 @@
 #include "base/io.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "core/job/exec_spec.h"
-#include "core/job/exec_spec_build.h"
+#include "core/start/exec_spec.h"
+#include "core/start/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/params.h"
 #include "exec/proto/warrant_client.h"
@@ -255,6 +255,40 @@ static bool supply_new(struct ctl *c, const char *path, json_t *body, struct err
 	s.owner = pw->pw_name;
 	identity_new(&s, member_text(body, "key"));
 	return request_warrant(c, &s, body, e);
+}
+
+/* A null stands for a value that only the daemon knows. */
+static bool definition_is_complete(const json_t *definition, struct err *e)
+{
+	static const char *const maps[] = {"env", "env_b64", "params", "params_b64"};
+	const char *name;
+	json_t *v;
+
+	for (size_t i = 0; i < ELEMENTS(maps); i++)
+		json_object_foreach(json_object_get(definition, maps[i]), name, v)
+			if (json_is_null(v))
+				return err_set(e, ERR_DENIED,
+					"'%s.%.60s' has no value, and a definition that needs a warrant must be "
+					"complete; write the value ('jobctl export --reveal' does)",
+					maps[i], name);
+	return true;
+}
+
+bool warrant_supply_definition(struct ctl *c, const char *owner, json_t *definition, struct err *e)
+{
+	const struct passwd *pw = owner ? getpwnam(owner) : getpwuid(geteuid());
+	AUTO_DONE(job_spec) spec;
+	struct subject s = {.spec = &spec};
+
+	job_spec_init(&spec);
+	if (!pw)
+		return err_set(e, ERR_DENIED, "the owner of the jobs is not in the user database");
+	if (!definition_is_complete(definition, e) || !spec_json_read(definition, &spec, NULL, e))
+		return false;
+	s.uid = (int64_t)pw->pw_uid;
+	s.owner = pw->pw_name;
+	identity_new(&s, NULL);
+	return request_warrant(c, &s, definition, e);
 }
 
 static bool supply_template(struct ctl *c, const char *path, json_t *body, struct err *e)

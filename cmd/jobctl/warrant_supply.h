@@ -24,6 +24,13 @@ struct warrant_supply_request {
 bool warrant_supply(struct ctl *c, const struct warrant_supply_request *w, json_t **ret,
 	struct err *e);
 
+/*
+ * Adds a warrant to a complete definition that the user has written; nothing of it comes from the
+ * daemon.
+ */
+bool warrant_supply_definition(struct ctl *c, const char *owner /* NULL: the caller */,
+	json_t *definition, struct err *e);
+
 /* Shows a job as stored by the daemon, asks for approval, and adds the warrant to 'patch'. */
 bool warrant_supply_approve(struct ctl *c, const struct ref *typed, const json_t *job,
 	json_t *patch, struct err *e);

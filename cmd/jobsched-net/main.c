@@ -3,14 +3,15 @@
 #include "base/auto.h"
 #include "base/detach.h"
 #include "base/err.h"
+#include "base/failpoint.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "net/child.h"
 #include "net/net_server.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,21 +23,15 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#define EXIT_USAGE 2
 #define EXIT_UNAVAILABLE 69 /* another process serves this directory */
 #define EXIT_CONFIG 78
-#define GO_ON (-1)
 
 struct options {
-	const char *runtime_dir, *state_dir, *client, *linger;
+	const char *runtime_dir, *state_dir, *client, *linger, *log_format;
 	bool system, background;
 };
 
-static const struct {
-	const char *name, *arg;
-	size_t offset;
-	const char *help;
-} table[] = {
+static const struct options_row rows[] = {
 	{"runtime-dir", "DIR", offsetof(struct options, runtime_dir),
 		"directory of the socket net.sock"},
 	{"state-dir", "DIR", offsetof(struct options, state_dir),
@@ -48,54 +43,26 @@ static const struct {
 		"exit after this time without a daemon; 0: never; default: 60"},
 	{"background", NULL, offsetof(struct options, background),
 		"return when the socket is ready; log to DIR/net.log"},
-	{"help", NULL, 0, "show this help"},
-	{"version", NULL, 0, "show the version"},
+	{"log-format", "FORMAT", offsetof(struct options, log_format),
+		"text, or json for one object per line; default: text"},
 };
-#define OPTION_HELP (ELEMENTS(table) - 2)
-#define OPTION_VERSION (ELEMENTS(table) - 1)
+static const struct options_program program = {
+	.name = "jobsched-net",
+	.usage = "usage: jobsched-net --runtime-dir DIR --state-dir DIR [OPTION…]\n"
+		 "Sends requests and fetches artifacts for jobschedd. See jobsched-net(8).\n",
+	.rows = rows,
+	.n = ELEMENTS(rows),
+};
 
-static void net_help_print(FILE *out)
-{
-	fputs("usage: jobsched-net --runtime-dir DIR --state-dir DIR [OPTION…]\n"
-	      "Delivers webhooks and fetches artifacts for jobschedd. See jobsched-net(8).\n\n",
-		out);
-	for (size_t i = 0; i < ELEMENTS(table); i++) {
-		AUTO_TEXT name =
-			xprintf("--%s %s", table[i].name, table[i].arg ? table[i].arg : "");
-
-		fprintf(out, "  %-20s  %s\n", name, table[i].help);
-	}
-}
-
-/* GO_ON, or the exit status. */
+/* OPTIONS_GO_ON, or the exit status. */
 static int net_options_parse(int argc, char **argv, struct options *o)
 {
-	struct option longs[ELEMENTS(table) + 1] = {};
-	int c, i = 0;
+	int r = options_parse(&program, argc, argv, o);
 
-	for (size_t k = 0; k < ELEMENTS(table); k++)
-		longs[k] = (struct option){
-			table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
-	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
-		char *at = (char *)o + table[i].offset;
-
-		if (i == OPTION_HELP) {
-			net_help_print(stdout);
-			return EXIT_SUCCESS;
-		}
-		if (i == OPTION_VERSION) {
-			puts("jobsched-net " PACKAGE_VERSION);
-			return EXIT_SUCCESS;
-		}
-		if (table[i].arg)
-			*(const char **)at = optarg;
-		else
-			*(bool *)at = true;
-	}
-	if (c == -1 && optind == argc && o->runtime_dir && o->state_dir)
-		return GO_ON;
-	fputs("try 'jobsched-net --help'\n", stderr);
-	return EXIT_USAGE;
+	if (r != OPTIONS_GO_ON || (o->runtime_dir && o->state_dir))
+		return r;
+	fputs("jobsched-net: --runtime-dir and --state-dir are needed; try 'jobsched-net --help'\n", stderr);
+	return OPTIONS_EXIT_USAGE;
 }
 
 /* ---- the socket ---- */
@@ -199,7 +166,7 @@ static int net_serve(const struct options *o, int64_t linger, int *ready)
 	uid_t client = 0;
 	int r;
 
-	if (!client_uid(o, &client, &e)) {
+	if (!failpoints_open(&e) || !client_uid(o, &client, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
 	}
@@ -232,19 +199,25 @@ static int net_serve(const struct options *o, int64_t linger, int *ready)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.linger = "60"};
+	struct options o = {.linger = "60", .log_format = "text"};
+	enum log_format format;
 	int64_t linger = 0;
 	int code, ready = -1;
 
 	if (argc == 2 && strcmp(argv[1], "--child") == 0) /* a child of this program */
 		return child_main();
 	code = net_options_parse(argc, argv, &o);
-	if (code != GO_ON)
+	if (code != OPTIONS_GO_ON)
 		return code;
 	if (!text_parse_int(o.linger, 0, 366 * 86400, &linger)) {
 		fprintf(stderr, "jobsched-net: '%s' is not a number of seconds\n", o.linger);
-		return EXIT_USAGE;
+		return OPTIONS_EXIT_USAGE;
 	}
+	if (!log_format_parse(o.log_format, &format)) {
+		fprintf(stderr, "jobsched-net: --log-format: '%s' is not text or json\n", o.log_format);
+		return OPTIONS_EXIT_USAGE;
+	}
+	log_set_format(format);
 	signal(SIGPIPE, SIG_IGN);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){}); /* requests may contain tokens */
 	umask(077);

@@ -18,11 +18,13 @@
 #include "exec/spawner/secret_reader.h"
 #include "exec/spawner/spawner.h"
 #include "exec/spawner/spawner_conf.h"
+#include "exec/spawner/table_reader.h"
 #include "exec/spawner/warrant_key.h"
 #include "exec/worker/cgroup.h"
 #include "exec/worker/ends_file.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/pam.h"
+#include "exec/worker/worker_state.h"
 #include "exec/worker/workers.h"
 #include "jobsched-spawner/runtime_dir.h"
 #include <errno.h>
@@ -110,6 +112,19 @@ static int option_linger(struct options *o, const char *text)
 	return GO_ON;
 }
 
+static int option_log_format(struct options *o, const char *text)
+{
+	enum log_format format;
+
+	(void)o;
+	if (!log_format_parse(text, &format)) {
+		fprintf(stderr, "jobsched-spawner: --log-format: '%s' is not text or json\n", text);
+		return EXIT_USAGE;
+	}
+	log_set_format(format);
+	return GO_ON;
+}
+
 static int option_resume(struct options *o, const char *text)
 {
 	int64_t fd;
@@ -160,6 +175,20 @@ static int option_open_file(struct options *o, const char *none)
 	return open_file_main();
 }
 
+static int option_remove_state(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	return worker_state_remove_main();
+}
+
+static int option_read_tables(struct options *o, const char *none)
+{
+	(void)o;
+	(void)none;
+	return table_reader_main();
+}
+
 static int option_version(struct options *o, const char *none)
 {
 	(void)o;
@@ -195,6 +224,7 @@ static const struct {
 	{"linger", "SECONDS", 0, option_linger, "exit after this time without daemon, worker or unreported end (default: 60; 0: never)"},
 	{"background", NULL, offsetof(struct options, background), NULL,
 		"return when it listens; log to spawner.log in the runtime directory"},
+	{"log-format", "FORMAT", 0, option_log_format, "text, or json for one object per line (default: text)"},
 	{"can-read-state", "N", 0, option_can_read_state,
 		"exit with 0 if this program can resume from version N of the state, otherwise with 1\n"
 		"                      (used on SIGHUP, before the running spawner executes this program)"},
@@ -208,6 +238,8 @@ static const struct {
 	{"write-ends", NULL, 0, option_write_ends, NULL},
 	{"launch", NULL, 0, option_launcher, NULL},
 	{"open-file", NULL, 0, option_open_file, NULL},
+	{"remove-state", NULL, 0, option_remove_state, NULL},
+	{"read-tables", NULL, 0, option_read_tables, NULL},
 };
 
 static void spawner_usage_print(FILE *out)
@@ -390,10 +422,12 @@ static int spawner_run_until_exit(const struct options *o, struct authority *who
 	__attribute__((cleanup(reexec_done))) struct reexec program = {};
 	const struct runtime_dirs p = dirs_for_authority(o, who);
 	AUTO_TEXT artifacts = runtime_dir_artifact(&p);
+	AUTO_TEXT notify = xprintf("%s/notify", p.runtime_dir);
 	struct err e = {};
 	bool ok;
 
 	so->artifact_path = artifacts;
+	so->notify_path = notify;
 	so->linger = o->linger;
 	so->program = &program;
 	so->conf = who ? &who->conf : NULL;

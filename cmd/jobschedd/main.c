@@ -4,7 +4,9 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/text.h"
+#include "daemon/container/container.h"
 #include "daemon/loop/config.h"
 #include "daemon/loop/exit_status.h"
 #include "daemon/engine.h"
@@ -12,25 +14,20 @@
 #include "daemon/loop/program_paths.h"
 #include "daemon/restore.h"
 #include "store/backend/lock_guard.h"
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 struct options {
-	bool user_mode, print_config, takeover, from_now;
+	bool user_mode, print_config, takeover, from_now, foreground;
 	const char *restore;
+	const char *crontab, *crontab_mode, *log_format, *metrics;
 	const char *config, *store, *state_dir, *runtime_dir, *output_dir, *instance, *node_name,
 		*log_level;
 };
 
-/* A text is stored at the offset; a flag is set to true. */
-static const struct {
-	const char *name, *arg;
-	size_t offset;
-	const char *help;
-} table[] = {
+static const struct options_row rows[] = {
 	{"user", NULL, offsetof(struct options, user_mode),
 		"run for the calling user, with files in the home directory"},
 	{"config", "FILE", offsetof(struct options, config), "read this configuration"},
@@ -46,6 +43,16 @@ static const struct {
 	{"node-name", "NAME", offsetof(struct options, node_name), "name of this node"},
 	{"log-level", "LEVEL", offsetof(struct options, log_level),
 		"error, warning, info or debug"},
+	{"foreground", NULL, offsetof(struct options, foreground),
+		"write the log to standard error, not to the journal"},
+	{"crontab", "FILE", offsetof(struct options, crontab),
+		"run this crontab in a container: no store, log on standard output"},
+	{"crontab-mode", "MODE", offsetof(struct options, crontab_mode),
+		"with --crontab: debian, cronie or strict (debian)"},
+	{"log-format", "FORMAT", offsetof(struct options, log_format),
+		"with --crontab: text or json (text)"},
+	{"metrics", "HOST:PORT", offsetof(struct options, metrics),
+		"with --crontab: serve metrics for Prometheus at this address"},
 	{"takeover", NULL, offsetof(struct options, takeover),
 		"accept a store that was moved from another machine"},
 	{"restore", "FILE", offsetof(struct options, restore),
@@ -54,62 +61,13 @@ static const struct {
 		"with --restore: skip slots missed so far"},
 	{"print-config", NULL, offsetof(struct options, print_config),
 		"show the configuration in effect, and exit"},
-	{"help", NULL, 0, "show this help"},
-	{"version", NULL, 0, "show the version"},
 };
-#define OPTION_HELP (ELEMENTS(table) - 2)
-#define OPTION_VERSION (ELEMENTS(table) - 1)
-
-static void jobschedd_help_print(FILE *out)
-{
-	fputs("usage: jobschedd [OPTIONS]\n\nRuns jobs when they are due. See jobschedd(8).\n\n",
-		out);
-	for (size_t i = 0; i < ELEMENTS(table); i++) {
-		char name[48];
-
-		snprintf(name, sizeof(name), "--%s%s%s", table[i].name, table[i].arg ? " " : "",
-			table[i].arg ? table[i].arg : "");
-		fprintf(out, "  %-22s %s\n", name, table[i].help);
-	}
-}
-
-static void jobschedd_option_set(struct options *o, size_t i)
-{
-	char *at = (char *)o + table[i].offset;
-
-	if (table[i].arg)
-		*(const char **)at = optarg;
-	else
-		*(bool *)at = true;
-}
-
-/* -1: continue; otherwise the exit status. */
-static int jobschedd_options_parse(int argc, char **argv, struct options *o)
-{
-	struct option longs[ELEMENTS(table) + 1] = {};
-	int c, i = 0;
-
-	for (size_t k = 0; k < ELEMENTS(table); k++)
-		longs[k] = (struct option){
-			table[k].name, table[k].arg ? required_argument : no_argument, NULL, 0};
-	while ((c = getopt_long(argc, argv, "", longs, &i)) == 0) {
-		if (i == OPTION_HELP) {
-			jobschedd_help_print(stdout);
-			return 0;
-		}
-		if (i == OPTION_VERSION) {
-			puts("jobschedd " PACKAGE_VERSION);
-			return 0;
-		}
-		jobschedd_option_set(o, (size_t)i);
-	}
-	if (c == -1 && optind == argc)
-		return -1;
-	if (c == -1)
-		fprintf(stderr, "jobschedd: unexpected argument '%s'\n", argv[optind]);
-	fputs("try 'jobschedd --help'\n", stderr);
-	return 2;
-}
+static const struct options_program program = {
+	.name = "jobschedd",
+	.usage = "usage: jobschedd [OPTIONS]\n\nRuns jobs when they are due. See jobschedd(8).\n",
+	.rows = rows,
+	.n = ELEMENTS(rows),
+};
 
 struct config_source {
 	const struct options *options;
@@ -139,12 +97,35 @@ static bool find_paths(const struct options *o, struct paths *ret, struct err *e
 	       (!o->user_mode || program_paths_prepare(ret, e));
 }
 
+/* --crontab: runs until a signal. */
+static int run_container(const struct options *o, struct config *config)
+{
+	struct container_options container = {.clock = &clock_system, .file = o->crontab, .metrics = o->metrics};
+	struct err e = {};
+
+	if (o->crontab_mode && !crontab_mode_parse(o->crontab_mode, &container.mode))
+		err_set(&e, ERR_INVALID, "--crontab-mode: '%s' is not debian, cronie or strict", o->crontab_mode);
+	container.json = o->log_format && strcmp(o->log_format, "json") == 0;
+	if (o->log_format && !container.json && strcmp(o->log_format, "text") != 0)
+		err_set(&e, ERR_INVALID, "--log-format: '%s' is not text or json", o->log_format);
+	if (o->user_mode || o->store || o->restore || o->instance)
+		err_set(&e, ERR_INVALID, "--crontab needs no store and no instance; give it alone");
+	if (o->log_level)
+		config_set(config, "log-level", o->log_level, &e);
+	if (e.kind) {
+		fprintf(stderr, "jobschedd: %s\n", e.msg);
+		return 2;
+	}
+	container.level = (enum log_level)config->log_level;
+	return container_run(&container);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {};
 	int status = argc == 2 && strcmp(argv[1], GUARD_OPTION) == 0
 			     ? lock_guard_main()
-			     : jobschedd_options_parse(argc, argv, &o);
+			     : options_parse(&program, argc, argv, &o);
 	AUTO_DONE(paths) paths = {};
 	AUTO_DONE(config) config = {};
 	struct config_source source = {&o, NULL};
@@ -157,7 +138,16 @@ int main(int argc, char **argv)
 	umask(077);
 	uname(&host);
 	config_init(&config);
-	journal_open("jobschedd", host.nodename);
+	if (o.crontab)
+		return run_container(&o, &config);
+	if (o.crontab_mode || o.log_format || o.metrics) {
+		fprintf(stderr, "jobschedd: --crontab-mode, --log-format and --metrics need --crontab\n");
+		return 2;
+	}
+	if (o.foreground)
+		log_open("jobschedd", LOG_LEVEL_INFO, NULL);
+	else
+		journal_open("jobschedd", host.nodename);
 	if (!failpoints_open(&e) || !find_paths(&o, &paths, &e)) {
 		log_error("%s", e.msg);
 		return EXIT_CONFIG;
@@ -172,6 +162,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	log_set_level((enum log_level)config.log_level);
+	log_set_format((enum log_format)config.log_format);
 	if (o.restore)
 		return restore_run(&(struct restore_command){.clock = &clock_system,
 					   .backup = o.restore,

@@ -13,6 +13,7 @@ static const struct err_kind_info kinds[ERR_KIND_MAX] = {
 	[ERR_NOT_FOUND] =   {"not_found",    404, 3},
 	[ERR_CONFLICT] =    {"conflict",     409, 6},
 	[ERR_DENIED] =      {"denied",       403, 4},
+	[ERR_UNAUTHENTICATED] = {"unauthenticated", 401, 4},
 	[ERR_LIMIT] =       {"limit",        429, 7},
 	[ERR_TOO_LARGE] =   {"too_large",    413, 2},
 	[ERR_BUSY] =        {"busy",         503, 1},

@@ -10,6 +10,7 @@ enum err_kind {
 	ERR_NOT_FOUND,
 	ERR_CONFLICT,
 	ERR_DENIED,
+	ERR_UNAUTHENTICATED, /* no valid token or session */
 	ERR_LIMIT,
 	ERR_TOO_LARGE,
 	ERR_BUSY,        /* nothing was changed; a retry may succeed */

@@ -79,6 +79,13 @@ static const struct point {
 	[FP_END_TELL] = {"end.pre_report", false},
 	[FP_ENDS_RENAME] = {"end.post_result_pre_rename", true},
 	[FP_RELOAD] = {"reload.pre_exec", true},
+	[FP_CALL_SEND] = {"call.pre_send", true},
+	[FP_CALL_ANSWERED] = {"call.post_answer", false},
+	[FP_CALL_TELL] = {"call.pre_report", false},
+	[FP_STORAGE_SEND] = {"storage.pre_send", false},
+	[FP_STORAGE_ANSWERED] = {"storage.post_answer", false},
+	[FP_PRUNE_PRE] = {"prune.pre_commit", true},
+	[FP_PRUNE_POST] = {"prune.post_commit", false},
 };
 
 enum action { ACT_KILL, ACT_EXIT, ACT_STOP, ACT_DELAY, ACT_ERROR, ACTION_MAX };

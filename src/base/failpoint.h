@@ -9,8 +9,8 @@
 struct err;
 
 /*
- * Around the commits of operations, in the threads and processes that act on them, and in the
- * spawner.
+ * Around the commits of operations, in the threads and processes that act on them, in the spawner
+ * and in jobsched-net.
  */
 enum failpoint {
 	FP_SUBMIT_PRE, FP_SUBMIT_POST,
@@ -36,6 +36,9 @@ enum failpoint {
 	FP_CANCEL_SIGNAL, FP_CANCEL_SIGNALLED,
 	FP_END_WAITED, FP_END_TELL, FP_ENDS_RENAME,
 	FP_RELOAD,
+	FP_CALL_SEND, FP_CALL_ANSWERED, FP_CALL_TELL,
+	FP_STORAGE_SEND, FP_STORAGE_ANSWERED,
+	FP_PRUNE_PRE, FP_PRUNE_POST,
 	FAILPOINT_MAX
 };
 

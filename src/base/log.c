@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/buf.h"
 #include "base/io.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@ static struct {
 	enum log_level max;
 	log_sink_fn *sink;
 	const char *node;
+	enum log_format format;
 } the_log = {.program = "jobsched", .max = LOG_LEVEL_INFO};
 
 void log_open(const char *program, enum log_level max, log_sink_fn *sink)
@@ -27,6 +29,27 @@ void log_open(const char *program, enum log_level max, log_sink_fn *sink)
 void log_set_level(enum log_level max)
 {
 	__atomic_store_n(&the_log.max, max, __ATOMIC_RELAXED);
+}
+
+bool log_format_parse(const char *text, enum log_format *ret)
+{
+	if (strcmp(text, "json") == 0)
+		*ret = LOG_FORMAT_JSON;
+	else if (strcmp(text, "text") == 0)
+		*ret = LOG_FORMAT_TEXT;
+	else
+		return false;
+	return true;
+}
+
+enum log_format log_get_format(void)
+{
+	return the_log.format;
+}
+
+void log_set_format(enum log_format f)
+{
+	the_log.format = f;
 }
 
 void log_set_node(const char *name)
@@ -50,6 +73,41 @@ static void write_stderr(const struct log_about *about, const char *line)
 	(void)io_write_all(2, out, (size_t)n);
 }
 
+/* The text is escaped already: only quotes and backslashes are special in JSON. */
+static void json_text(struct buf *out, const char *name, const char *value)
+{
+	buf_printf(out, ",\"%s\":\"", name);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			buf_char(out, '\\');
+		buf_char(out, *value);
+	}
+	buf_char(out, '"');
+}
+
+static void write_json(enum log_level level, const struct log_about *about, const char *line)
+{
+	static const char *const levels[] = {[LOG_LEVEL_ERROR] = "error", [LOG_LEVEL_WARNING] = "warning",
+		[LOG_LEVEL_INFO] = "info", [LOG_LEVEL_DEBUG] = "debug"};
+	char at[RFC3339_MAX];
+	struct buf out = {};
+
+	buf_printf(&out, "{\"time\":\"%s\",\"level\":\"%s\"", rfc3339_format(clock_now(&clock_system), at), levels[level]);
+	json_text(&out, "program", the_log.program);
+	json_text(&out, "message", line);
+	if (about->job)
+		buf_printf(&out, ",\"job\":%lld", (long long)about->job);
+	if (about->run)
+		buf_printf(&out, ",\"run\":%lld", (long long)about->run);
+	if (about->node)
+		json_text(&out, "node", about->node);
+	if (about->trace && about->trace[0])
+		json_text(&out, "trace_id", about->trace);
+	buf_str(&out, "}\n");
+	(void)io_write_all(2, out.data, out.len);
+	buf_done(&out);
+}
+
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
@@ -66,6 +124,8 @@ void log_line(enum log_level level, const struct log_about *about, const char *f
 	full.node = the_log.node;
 	if (the_log.sink)
 		the_log.sink(level, &full, shown.data ? shown.data : "");
+	else if (the_log.format == LOG_FORMAT_JSON)
+		write_json(level, &full, shown.data ? shown.data : "");
 	else
 		write_stderr(about, shown.data ? shown.data : "");
 	buf_done(&shown);

@@ -10,7 +10,8 @@ enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6,
 /* Fields of a log line; members that are 0 are omitted. */
 struct log_about {
 	int64_t job, run;
-	const char *node; /* filled in from log_set_node() */
+	const char *node;  /* filled in from log_set_node() */
+	const char *trace; /* id of the trace of the run; NULL or empty: none */
 };
 
 typedef void log_sink_fn(enum log_level level, const struct log_about *about, const char *line);
@@ -18,6 +19,10 @@ typedef void log_sink_fn(enum log_level level, const struct log_about *about, co
 /* Called once at start. A NULL sink writes "program: message" lines to stderr. */
 void log_open(const char *program, enum log_level max, log_sink_fn *sink);
 void log_set_level(enum log_level max);
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+bool log_format_parse(const char *text, enum log_format *ret); /* "text" or "json" */
+enum log_format log_get_format(void);
+void log_set_format(enum log_format f); /* of lines on standard error; JSON: one object per line */
 void log_set_node(const char *name /* borrowed until exit */);
 
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)

@@ -9,6 +9,7 @@
 #include "daemon/api/listener.h"
 #include "daemon/api/server.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/crontab/crontabs.h"
 #include "daemon/engine_private.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/exit_status.h"
@@ -162,6 +163,15 @@ void engine_on_change(void *arg)
 	engine_pump(arg);
 }
 
+/* Before the first wake-up nothing can be due. */
+void engine_on_tables(void *arg)
+{
+	struct engine *g = arg;
+
+	if (g->server)
+		engine_pump(g);
+}
+
 void engine_on_alarm(bool clock_set, void *arg)
 {
 	if (clock_set)
@@ -228,6 +238,8 @@ static int on_stop_signal(sd_event_source *source, const struct signalfd_siginfo
 	spawner_link_stop(g->spawner);
 	dispatcher_stop(g->dispatcher);
 	notifier_stop(g->notifier);
+	if (g->crontabs)
+		crontabs_stop(g->crontabs);
 	if (g->server)
 		server_stop(g->server);
 	close_if_quiet(g);

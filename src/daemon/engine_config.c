@@ -7,6 +7,7 @@
 #include "daemon/loop/net_client.h"
 #include "daemon/loop/config.h"
 #include "daemon/schedule/dispatcher.h"
+#include "daemon/crontab/crontabs.h"
 #include "daemon/engine_private.h"
 #include "daemon/schedule/concurrency.h"
 #include "daemon/schedule/planner.h"
@@ -82,6 +83,7 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 		log_warning(
 			"the new value of '%s' takes effect after a restart", need_restart.v[i]);
 	log_set_level((enum log_level)g->o.config->log_level);
+	log_set_format((enum log_format)g->o.config->log_format);
 	planner_invalidate(g->planner); /* tzdata may have been updated */
 	zone_caches_forget(g->zones, g->store);
 	clock_guard_set_wait(g->clock_guard, g->o.config->time_sync_wait * USEC_SEC);
@@ -94,6 +96,8 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 	keep = engine_retention_limits(g);
 	if (g->retention)
 		retention_set_limits(g->retention, &keep);
+	if (g->crontabs)
+		crontabs_set_mode(g->crontabs, g->o.config->crontabs);
 	engine_bound_results(g);
 	limits = engine_server_limits(g->o.config);
 	if (g->server) {

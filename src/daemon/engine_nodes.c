@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/api/audit.h"
+#include "daemon/api/run_feed.h"
 #include "daemon/api/server.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/highest_term.h"
@@ -11,9 +12,11 @@
 #include "daemon/cluster/peer_wakeup.h"
 #include "daemon/engine_private.h"
 #include "daemon/loop/config.h"
+#include "daemon/loop/net_client.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_outage.h"
+#include "daemon/loop/store_risk.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/loop/store_watcher.h"
 #include "daemon/schedule/dispatcher.h"
@@ -110,6 +113,7 @@ static void on_store_changed(void *arg)
 	struct engine *g = arg;
 
 	run_watch_recheck(g->run_watch_set);
+	run_feed_recheck(g->run_feed);
 	audit_wake_followers(g->audit);
 	if (g->relays)
 		output_relays_recheck(g->relays);
@@ -146,7 +150,10 @@ static void on_peers(void *arg)
 
 static void on_lease_deadline(usec_t end_at, usec_t kill_at, void *arg)
 {
-	spawner_link_set_deadline(((struct engine *)arg)->spawner, end_at, kill_at);
+	const struct engine *g = arg;
+
+	spawner_link_set_deadline(g->spawner, end_at, kill_at);
+	net_client_set_deadline(g->net, end_at ? end_at : USEC_NEVER);
 }
 
 /* Waiting clients are told the reason. The work of the daemon itself is retried. */
@@ -191,7 +198,7 @@ bool engine_join(struct engine *g, struct err *e)
 	if (server)
 		store_thread_expect_term(
 			g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
-	if (!watch_store(g, e))
+	if (!watch_store(g, e) || (server && !store_risk_watch(g->ev, g->store, g->store_outage, &g->store_risk, e)))
 		return false;
 	if (!server &&
 		!peer_wakeup_new(g->ev, g->store_where, on_peer_wakeup, g, &g->peer_wakeup, e))

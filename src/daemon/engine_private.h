@@ -3,7 +3,9 @@
 #pragma once
 #include "base/clock.h"
 #include "base/io.h"
+#include "daemon/api/auth/tcp_listeners.h"
 #include "daemon/engine.h"
+#include "daemon/metrics/metrics_scrape.h"
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
@@ -35,6 +37,7 @@ struct engine {
 	struct peer_wakeup *peer_wakeup;
 	struct store_watcher *store_watcher; /* NULL: this node has been the only one so far */
 	struct store_outage *store_outage;
+	struct store_risk *store_risk; /* NULL: the store is a file */
 	struct file_lock *file_lock; /* NULL: PostgreSQL */
 	struct lock_guard_process *guard;         /* NULL: PostgreSQL */
 	char *machine; /* NULL: unknown */
@@ -42,6 +45,10 @@ struct engine {
 	sd_event *ev;
 	int output_dir;
 	struct listener *listener;
+	/* The TCP side, until the server takes it over. */
+	struct tcp_listeners tcp;
+	struct tls_files *tls;
+	struct jwt_keys *jwt;
 	struct planner *planner;
 	struct clock_guard *clock_guard;
 	struct audit *audit;
@@ -51,14 +58,24 @@ struct engine {
 	struct zone_caches *zones;
 	struct alarm *alarm;
 	struct run_watch_set *run_watch_set;
+	struct run_feed *run_feed;
 	struct artifact_requests *artifacts;
+	struct callbacks *callbacks; /* NULL: not configured */
 	struct net_client *net;
 	char *net_program; /* owned; NULL: systemd starts it */
 	struct spawner_link *spawner;
 	struct dispatcher *dispatcher;
 	struct retention *retention;
+	struct s3_client *s3; /* NULL: the archive is a directory, or there is none */
 	struct notifier *notifier;
+	struct crontabs *crontabs; /* NULL: user mode */
 	struct concurrency *concurrency;
+	struct metrics *metrics;
+	usec_t started_at;       /* wall clock */
+	struct metrics_source metrics_source;
+	char *metrics_group;     /* control group of the workers; owned; NULL: unknown */
+	struct spans *spans;     /* NULL: no spans are exported */
+	struct metrics_textfile *textfile; /* NULL: none is written */
 	struct output_relays *relays;
 	struct allow_list *allow; /* NULL: user mode */
 	struct server *server;
@@ -78,6 +95,11 @@ struct concurrency_rules engine_concurrency_rules(const struct engine *g);
 struct retention_limits engine_retention_limits(const struct engine *g);
 void engine_apply_config(struct engine *g, const struct config *fresh);
 
+/* engine_tcp.c */
+bool engine_open_tcp(struct engine *g, struct err *e);  /* before the store is opened */
+bool engine_serve_tcp(struct engine *g, struct err *e); /* after the server has started */
+void engine_end_tcp(struct engine *g);
+
 /* engine.c; 'arg' is the engine */
 bool engine_watch_signals(struct engine *g, struct err *e);
 void engine_on_wake(const struct batch_wake *w, void *arg);
@@ -88,6 +110,7 @@ void engine_on_change(void *arg);
 void engine_on_exit(int status, void *arg);
 void engine_on_fatal(const struct err *e, void *arg);
 void engine_on_busy(void *arg);
+void engine_on_tables(void *arg);
 
 /* engine_nodes.c */
 bool engine_join(struct engine *g, struct err *e);
@@ -101,6 +124,10 @@ void engine_on_opened(int64_t others, void *arg);
 void engine_on_spawner(const char *spawner, void *arg);
 void engine_on_fenced(void *arg);
 bool engine_start_relays(struct engine *g, struct err *e);
+
+/* engine_metrics.c */
+void engine_metrics_new(struct engine *g);  /* before the other parts, which count */
+void engine_metrics_free(struct engine *g);
 
 /* engine_lock.c */
 bool engine_lock_store(struct engine *g, struct err *e);    /* before the store is opened */

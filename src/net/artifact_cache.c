@@ -17,7 +17,7 @@ bool artifact_cache_start(struct request *r, struct artifact_cache *c, struct er
 	const struct net_payload *p = &r->payload;
 	struct artifact_entry found = {};
 
-	if (p->n != 2 || strlen(p->texts[1]) != 64)
+	if ((p->n != 2 && p->n != 4) || strlen(p->texts[1]) != 64)
 		return err_set(e, ERR_INVALID, "an artifact needs a URL and a SHA-256");
 	net_frame_artifact_key(p->texts[0], p->texts[1], r->uid, r->key);
 	if (artifact_entry_read(c, r->key, &found)) {

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct artifact_cache;
+struct aws_credentials;
 struct err;
 struct request;
 struct sd_event;
@@ -18,6 +19,7 @@ struct artifact_cache_options {
 	 * Otherwise all runs share one tree, which is mounted read-only.
 	 */
 	bool private_copies;
+	struct aws_credentials *aws;      /* borrowed; for artifacts in S3-compatible storage */
 	struct request *const *requests;  /* borrowed: all requests of the daemon */
 };
 bool artifact_cache_new(struct sd_event *ev /* borrowed */, const struct artifact_cache_options *o,

@@ -77,6 +77,9 @@ struct artifact_task {
 	struct request *copy_for;
 	char key[NET_KEY_MAX];
 	char *url, *sha256;           /* owned */
+	char *s3_url, *s3_region;     /* owned; of a 's3:' artifact; NULL otherwise */
+	bool asking;                  /* for credentials, inside the call that asks */
+	struct err *asking_error;     /* borrowed, of that call */
 	int64_t uid, limit;
 	usec_t timeout;
 	enum artifact_task_stage stage;

@@ -7,6 +7,8 @@
 #include "base/plain_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "net/aws_credentials.h"
+#include "net/s3_sign.h"
 #include "net/unpack/quota.h"
 #include <curl/curl.h>
 #include <errno.h>
@@ -138,13 +140,14 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
 
 static bool curl_set_options(CURL *c, struct fetch *f)
 {
-	bool safe = text_starts(f->s->url, "https:");
+	const char *url = f->s->s3 ? f->s->s3->url : f->s->url;
+	bool safe = text_starts(url, "https:");
 
-	return curl_easy_setopt(c, CURLOPT_URL, f->s->url) == CURLE_OK &&
+	return curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
 		curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
 		curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, safe ? "https" : "http,https") ==
 		CURLE_OK &&
-		curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L) == CURLE_OK &&
+		curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, f->s->s3 ? 0L : 1L) == CURLE_OK &&
 		curl_easy_setopt(c, CURLOPT_MAXREDIRS, (long)REDIRECTS) == CURLE_OK &&
 		curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L) == CURLE_OK &&
 		curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
@@ -160,6 +163,15 @@ static bool curl_set_options(CURL *c, struct fetch *f)
 		curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
 #endif
 		curl_easy_setopt(c, CURLOPT_ERRORBUFFER, f->text) == CURLE_OK;
+}
+
+/* Storage redirects to another region; the signature would not be valid there. */
+static bool curl_set_storage(CURL *c, const struct artifact_s3 *s3, struct curl_slist **headers)
+{
+	const struct aws_keys keys = {.id = (char *)s3->key_id, .secret = (char *)s3->key_secret,
+		.token = *s3->key_token ? (char *)s3->key_token : NULL};
+
+	return s3_sign(c, &keys, s3->region, S3_SIGN_EMPTY, headers);
 }
 
 static bool network_failed(CURLcode result, long status)
@@ -179,12 +191,17 @@ static bool network_failed(CURLcode result, long status)
 static bool download_once(struct fetch *f, struct err *e)
 {
 	CURL *c = curl_easy_init();
-	CURLcode result = c && curl_set_options(c, f) ? curl_easy_perform(c) : CURLE_FAILED_INIT;
+	struct curl_slist *headers = NULL;
+	bool set = c && curl_set_options(c, f) && (!f->s->s3 || curl_set_storage(c, f->s->s3, &headers));
+	CURLcode result = set ? curl_easy_perform(c) : CURLE_FAILED_INIT;
 	long status = 0;
 
 	if (c)
 		curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_cleanup(c);
+	curl_slist_free_all(headers);
+	if (result == CURLE_OK && f->s->s3 && status != 200)
+		return err_set(e, ERR_INVALID, "the storage answered %ld; check s3-endpoint and s3-region", status);
 	if (result == CURLE_OK)
 		return true;
 	if (result == CURLE_WRITE_ERROR)

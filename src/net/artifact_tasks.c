@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "net/artifact_cache_private.h"
 #include "net/artifact_download.h"
+#include "net/aws_credentials.h"
 #include "net/child.h"
 #include "net/unpack/quota.h"
 #include "net/request.h"
@@ -49,12 +50,16 @@ void artifact_task_free(struct artifact_task *t)
 			*at = t->next;
 			break;
 		}
+	if (t->s3_url)
+		aws_credentials_cancel(t->cache->o.aws, t);
 	task_child_end(t);
 	if (t->name[0])
 		artifact_entry_remove(t->cache, t->name);
 	auto_fd_close(&t->dir);
 	free(t->url);
 	free(t->sha256);
+	free(t->s3_url);
+	free(t->s3_region);
 	free(t);
 }
 
@@ -260,6 +265,52 @@ static void task_report_apply(struct artifact_task *t, const struct quota_report
 
 /* ---- start ---- */
 
+static bool task_download_s3(struct artifact_task *t, const struct aws_keys *keys, struct err *e)
+{
+	AUTO_FD file = openat(t->dir, "file", O_RDWR | O_CLOEXEC);
+
+	if (file < 0)
+		return err_errno(e, errno, "could not write to the artifact cache");
+	return task_child_start(t,
+		&(struct child_request){.task = CHILD_DOWNLOAD,
+			.url = t->url,
+			.sha256 = t->sha256,
+			.s3_url = t->s3_url,
+			.s3_region = t->s3_region,
+			.keys = keys,
+			.limit = t->limit,
+			.timeout = t->timeout,
+			.file = file,
+			.other = -1},
+		e);
+}
+
+static void on_task_keys(const struct aws_keys *keys, const struct err *why, void *arg)
+{
+	struct artifact_task *t = arg;
+	struct artifact_cache *c = t->cache;
+	struct err own = {}, *e = t->asking ? t->asking_error : &own;
+
+	if (keys ? task_download_s3(t, keys, e) : err_set(e, ERR_BUSY, "%s", why->msg))
+		return;
+	if (t->asking)
+		return; /* the caller fails the task */
+	task_failed(t, e->kind, e->msg);
+	artifact_task_free(t);
+	artifact_tasks_start(c);
+}
+
+/* The credentials may be there at once. */
+static bool task_fetch_s3(struct artifact_task *t, struct err *e)
+{
+	t->asking = true;
+	t->asking_error = e;
+	aws_credentials_get(t->cache->o.aws, on_task_keys, t);
+	t->asking = false;
+	t->asking_error = NULL;
+	return e->kind == ERR_NONE;
+}
+
 static bool task_fetch_begin(struct artifact_task *t, struct err *e)
 {
 	bool local = text_starts(t->url, "file:");
@@ -278,6 +329,8 @@ static bool task_fetch_begin(struct artifact_task *t, struct err *e)
 		return err_errno(e, errno, "could not write to the artifact cache");
 	t->stage = TASK_FETCHING;
 	o.file = file;
+	if (t->s3_url)
+		return task_fetch_s3(t, e);
 	if (!local)
 		return task_child_start(t, &o, e);
 	while (r && !artifact_task_serves(t, r))
@@ -338,6 +391,8 @@ void artifact_task_add(struct artifact_cache *c, const struct request *r, struct
 		.copy_for = copy_for,
 		.url = xstrdup(r->payload.texts[0]),
 		.sha256 = xstrdup(r->payload.texts[1]),
+		.s3_url = r->payload.n == 4 ? xstrdup(r->payload.texts[2]) : NULL,
+		.s3_region = r->payload.n == 4 ? xstrdup(r->payload.texts[3]) : NULL,
 		.uid = r->uid,
 		.limit = r->limit,
 		.timeout = r->timeout,

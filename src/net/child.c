@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "net/artifact_download.h"
+#include "net/aws_credentials.h"
 #include "net/net_frame.h"
 #include "net/net_payload.h"
 #include "net/unpack/quota.h"
@@ -61,8 +62,9 @@ static int request_memfd(const struct child_request *o, struct err *e)
 	AUTO_TEXT task = xprintf("%d", (int)o->task);
 	AUTO_TEXT limit = xprintf("%" PRId64, o->limit);
 	AUTO_TEXT timeout = xprintf("%" PRId64, o->timeout);
-	const char *texts[] = {
-		task, limit, timeout, o->url ? o->url : "", o->sha256 ? o->sha256 : ""};
+	const struct aws_keys *k = o->s3_url ? o->keys : NULL;
+	const char *texts[] = {task, limit, timeout, o->url ? o->url : "", o->sha256 ? o->sha256 : "",
+		k ? o->s3_url : "", k ? o->s3_region : "", k ? k->id : "", k ? k->secret : "", k && k->token ? k->token : ""};
 
 	return net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
 }
@@ -101,6 +103,7 @@ bool child_start(const struct child_request *o, pid_t *ret_pid, int *ret_control
 struct task {
 	int64_t kind, limit, timeout;
 	const char *url, *sha256;
+	struct artifact_s3 s3; /* url empty: not from storage */
 	struct quota quota;
 };
 
@@ -113,6 +116,7 @@ static bool task_fetch(struct task *t, struct err *e)
 					 .limit = t->limit,
 					 .timeout = t->timeout,
 					 .file_socket = FD_OTHER,
+					 .s3 = *t->s3.url ? &t->s3 : NULL,
 					 .quota = &t->quota},
 		FD_FILE, e);
 }
@@ -171,13 +175,15 @@ static bool task_run(struct task *t, struct net_payload *request, struct err *e)
 {
 	if (!net_payload_read(request, FD_REQUEST, e))
 		return false;
-	if (request->n != 5 ||
+	if (request->n != 10 ||
 		!text_parse_int(request->texts[0], 0, CHILD_TASK_MAX - 1, &t->kind) ||
 		!text_parse_int(request->texts[1], 0, INT64_MAX, &t->limit) ||
 		!text_parse_int(request->texts[2], 0, INT64_MAX, &t->timeout))
 		return err_set(e, ERR_INTERNAL, "the request to the process is out of range");
 	t->url = request->texts[3];
 	t->sha256 = request->texts[4];
+	t->s3 = (struct artifact_s3){.url = request->texts[5], .region = request->texts[6], .key_id = request->texts[7],
+		.key_secret = request->texts[8], .key_token = request->texts[9]};
 	return tasks[t->kind](t, e);
 }
 

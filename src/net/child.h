@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct aws_keys;
 struct err;
 
 enum child_task {
@@ -18,6 +19,8 @@ enum child_task {
 struct child_request {
 	enum child_task task;
 	const char *url, *sha256; /* empty for CHILD_UNPACK: already verified */
+	const char *s3_url, *s3_region; /* of CHILD_DOWNLOAD from S3-compatible storage; NULL otherwise */
+	const struct aws_keys *keys;    /* for it; borrowed */
 	int64_t limit;            /* bytes */
 	int64_t timeout;          /* microseconds, of one try */
 	int file;                 /* borrowed; CHILD_REMOVE: -1 */

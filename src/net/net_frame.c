@@ -27,7 +27,7 @@ struct layout {
 	enum net_frame_from from;
 	bool handshake;
 	size_t text, text_size; /* offset and size of its text; size 0: none */
-	struct range ranges[8];
+	struct range ranges[9];
 };
 
 #define BODY(member) sizeof(((struct net_frame *)0)->member)
@@ -56,6 +56,14 @@ static const struct layout layouts[NET_FRAME_TYPE_MAX] = {
 	[NET_SYNCED] = {"synced", 0, NET_FROM_NET, false, 0, 0, {}},
 	[NET_NEED_FILE] = {"need_file", BODY(id), NET_FROM_NET, false, 0, 0, {ID(id)}},
 	[NET_SUPERSEDED] = {"superseded", 0, NET_FROM_NET, false, 0, 0, {}},
+	[NET_DEADLINE] = {"deadline", BODY(deadline), NET_FROM_DAEMON, false, 0, 0,
+		{NUMBER(deadline, end_at, 0, USEC_NEVER)}},
+	[NET_NEED_SECRET] = {"need_secret", BODY(need_secret), NET_FROM_NET, false, 0, 0,
+		{ID(need_secret.id), NUMBER(need_secret, index, 0, NET_SECRETS_MAX - 1)}},
+	[NET_CALL_RESULT] = {"call_result", BODY(call), NET_FROM_NET, false, TEXT(call, error),
+		{ID(call.id), NUMBER(call, number, 0, INT64_MAX), NUMBER(call, outcome, 0, NET_CALL_OUTCOME_MAX - 1),
+			NUMBER(call, status, 0, 999), NUMBER(call, retry_after, 0, DURATION_MAX),
+			NUMBER(call, bytes, 0, BYTES_MAX), NUMBER(call, kept, 0, NET_KEPT_MAX)}},
 };
 _Static_assert(NET_FRAME_HEAD == 8, "frames have no padding");
 
@@ -114,8 +122,21 @@ static bool net_body_check(const struct net_frame *f, const struct layout *l, st
 static size_t net_fds_expected(const struct net_frame *f)
 {
 	if (f->type == NET_RESULT)
-		return f->result.id.kind == NET_KIND_ARTIFACT && f->result.outcome == NET_DONE;
-	return f->type == NET_REQUEST || f->type == NET_NEED_FILE;
+		return (f->result.id.kind == NET_KIND_ARTIFACT || f->result.id.kind == NET_KIND_S3) &&
+			f->result.outcome == NET_DONE;
+	if (f->type == NET_CALL_RESULT)
+		return f->call.kept > 0;
+	return f->type == NET_REQUEST || f->type == NET_NEED_FILE || f->type == NET_NEED_SECRET;
+}
+
+/* Calls exist since version 2, storage requests since version 3. */
+static bool net_version_fits(const struct net_frame *f)
+{
+	int64_t newest = f->version < NET_FRAME_VERSION_CALLS ? NET_KIND_OTLP
+		: f->version < NET_FRAME_VERSION_S3	      ? NET_KIND_CALL
+							      : NET_KIND_MAX - 1;
+
+	return (f->version != 1 || f->type < NET_DEADLINE) && (f->type != NET_REQUEST || f->request.id.kind <= newest);
 }
 
 bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from,
@@ -135,6 +156,8 @@ bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net
 			l->name, f->version, version);
 	if (!net_body_check(f, l, e))
 		return false;
+	if (!net_version_fits(f))
+		return err_set(e, ERR_INVALID, "frame '%s' does not exist in version %u", l->name, f->version);
 	if (fds != net_fds_expected(f))
 		return err_set(e, ERR_INVALID, "frame '%s' with %zu descriptors", l->name, fds);
 	return true;

@@ -16,6 +16,12 @@
  * earlier connection that were neither held nor repeated are given up. need_file requests the file
  * of a 'file:' artifact: the daemon passes the socket that comes with it to the spawner. A new
  * hello replaces the previous connection, which gets superseded.
+ * Since version 2: a call is a run that is a request, not a command. jobsched-net reports its end with call_result
+ * instead of result, and 'has' for each unfinished call of an earlier connection. need_secret requests a file
+ * that the call names, as need_file does. deadline is the end of the node's run lease: jobsched-net ends the calls
+ * that must not outlive it.
+ * Since version 3: a storage request reads or writes an object of S3-compatible storage. Its result has a descriptor of the answer
+ * (net/s3_payload.h). need_file requests the file of an upload; the daemon sends a packet with its descriptor.
  */
 #pragma once
 #include "base/clock.h"
@@ -25,8 +31,10 @@
 
 struct err;
 
-#define NET_FRAME_VERSION 1
-#define NET_FRAME_VERSION_OLDEST 1 /* NET_FRAME_VERSION - 1, once that exists */
+#define NET_FRAME_VERSION 3
+#define NET_FRAME_VERSION_OLDEST 1
+#define NET_FRAME_VERSION_CALLS 2  /* the first version with calls */
+#define NET_FRAME_VERSION_S3 3     /* the first version with storage requests */
 
 enum net_frame_type {
 	NET_HELLO = 1,
@@ -43,6 +51,9 @@ enum net_frame_type {
 	NET_SYNCED,
 	NET_NEED_FILE,
 	NET_SUPERSEDED,
+	NET_DEADLINE,
+	NET_NEED_SECRET,
+	NET_CALL_RESULT,
 	NET_FRAME_TYPE_MAX
 };
 
@@ -52,20 +63,37 @@ enum net_kind {
 	/* id: notice, attempt: try. Texts: URL, then headers; body: the content */
 	NET_KIND_WEBHOOK = 1,
 	NET_KIND_ARTIFACT,    /* id: run, attempt: fence. Texts: URL, SHA-256 */
+	NET_KIND_OTLP,        /* spans. id: time, attempt: try. Texts and body as those of a webhook */
+	NET_KIND_CALL,        /* id: run, attempt: fence. Texts: see net/call_payload.h */
+	NET_KIND_S3,          /* id: number, attempt: random. Texts: see net/s3_payload.h */
 	NET_KIND_MAX
 };
 
 enum net_outcome {
-	NET_DONE,   /* for an artifact with a descriptor of its directory */
+	NET_DONE,   /* with a descriptor: the directory of an artifact, the answer of the storage */
 	NET_FAILED, /* a retry would probably fail too */
 	NET_BUSY,   /* temporary; the request can be retried later */
 	NET_OUTCOME_MAX
+};
+
+enum net_call_outcome {
+	NET_CALL_OK,
+	NET_CALL_RETRY,       /* failed; a retry may succeed */
+	NET_CALL_FAILED,      /* failed; a retry would fail too */
+	NET_CALL_GONE,        /* failed; the server says that no further call is wanted */
+	NET_CALL_TIMED_OUT,
+	NET_CALL_LOST,        /* ended at the deadline of the run lease */
+	NET_CALL_NOT_STARTED, /* nothing was sent */
+	NET_CALL_LATE,        /* nothing was sent: the time or the lease of the start was over */
+	NET_CALL_OUTCOME_MAX
 };
 
 #define NET_TEXT_MAX 512 /* texts are NUL-terminated and padded with NULs */
 #define NET_KEY_MAX 96
 #define NET_NODE_MAX 128
 #define NET_FDS_MAX 1
+#define NET_SECRETS_MAX 16
+#define NET_KEPT_MAX (64 << 10) /* bytes of the response of a call */
 
 struct net_id {
 	int64_t kind, id, attempt;
@@ -75,7 +103,8 @@ struct net_hello { /* the same in every version, as are welcome and refused */
 	char node[NET_NODE_MAX];
 };
 struct net_welcome {
-	uint32_t version, reserved;
+	uint32_t version;
+	uint32_t life; /* random for each process of jobsched-net; 0 in version 1 */
 };
 struct net_refused {
 	uint32_t oldest, newest;
@@ -92,12 +121,30 @@ struct net_hold {
 struct net_request { /* with a payload (net_payload_memfd) as a sealed memfd */
 	struct net_id id;
 	int64_t uid;     /* the owner */
-	int64_t limit;   /* bytes of one artifact, fetched and unpacked; 0 for other kinds */
+	/* bytes of one artifact, fetched and unpacked; of a call: the number of the attempt; else 0 */
+	int64_t limit;
 	int64_t timeout; /* microseconds */
 };
-struct net_result { /* with a descriptor if it is an artifact that is done */
+struct net_result { /* with a descriptor if it is an artifact or a storage request that is done */
 	struct net_id id;
 	int64_t outcome; /* enum net_outcome */
+	char error[NET_TEXT_MAX];
+};
+struct net_deadline {
+	int64_t end_at; /* boottime; USEC_NEVER: none */
+};
+struct net_need_secret {
+	struct net_id id;
+	int64_t index; /* of the secret in the payload */
+};
+struct net_call_result { /* with the end of the response as a sealed memfd if 'kept' is not 0 */
+	struct net_id id;
+	int64_t number;      /* of the attempt */
+	int64_t outcome;     /* enum net_call_outcome */
+	int64_t status;      /* of HTTP; 0: none */
+	int64_t retry_after; /* microseconds that the server asks to wait; 0: none */
+	int64_t bytes, kept; /* of the response */
+	int64_t ended_at;    /* boottime */
 	char error[NET_TEXT_MAX];
 };
 
@@ -112,6 +159,9 @@ struct net_frame {
 		struct net_hold hold;
 		struct net_request request;
 		struct net_result result;
+		struct net_deadline deadline;
+		struct net_need_secret need_secret;
+		struct net_call_result call;
 		struct net_id id; /* cancel, ack, has, need_file */
 	};
 };

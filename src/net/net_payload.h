@@ -6,7 +6,7 @@
 
 struct err;
 
-#define NET_TEXTS_MAX 64
+#define NET_TEXTS_MAX 128
 #define NET_PAYLOAD_MAX ((size_t)4 << 20)
 
 struct net_payload {

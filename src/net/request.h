@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct net_call;
+struct s3_transfer;
 struct net_server;
 
 enum request_stage {
@@ -18,6 +20,7 @@ enum request_owes { /* frames that have not been sent to the daemon yet */
 	OWES_RESULT = 1 << 0,
 	OWES_HAS = 1 << 1,
 	OWES_FILE = 1 << 2,
+	OWES_SECRET = 1 << 3,
 };
 
 struct request {
@@ -32,8 +35,12 @@ struct request {
 	enum net_outcome outcome;
 	char error[NET_TEXT_MAX];
 	char key[NET_KEY_MAX];      /* of an artifact; empty otherwise */
-	int result_fd;              /* owned; the directory of an artifact; -1: none */
+	struct net_call *call;     /* owned; of an unfinished call; NULL otherwise */
+	struct net_call_result end; /* of a finished call */
+	struct s3_transfer *s3;     /* owned; of an unfinished storage request; NULL otherwise */
+	int result_fd;              /* owned; the directory of an artifact, or the response of a call or of the storage; -1: none */
 	int file_socket;            /* owned; where the spawner sends the file; -1: none */
+	int64_t secret;             /* index of the secret that is sent to file_socket */
 	struct request *next;
 };
 
@@ -41,6 +48,10 @@ struct request {
  * Called when a request has ended; the daemon gets the result. The descriptor is moved; -1: none.
  */
 void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd);
+/* The same for a call; sets id and ended_at. */
+void request_end_call(struct request *r, const struct net_call_result *end, int fd);
+/* Requests the file of a secret, as request_need_file() does. */
+void request_need_secret(struct request *r, int64_t index, int socket);
 /*
  * Requests the file of a 'file:' artifact from the daemon. The file arrives at the other end of
  * this socket, which is moved.

@@ -5,6 +5,7 @@
 #include "core/job/job.h"
 #include "core/job/notice.h"
 #include "core/job/run.h"
+#include "core/job/slot_outcome.h"
 #include "store/set.h"
 #include "store/store.h"
 #include "store/store_private.h"
@@ -49,6 +50,11 @@ void counter_run_moved(struct store *s, enum run_state from, enum run_state to, 
 	counter_change(s, COUNT_ACTIVE, uid, queue, run_is_active(to) ? 1 : -1);
 	if (run_is_active(from) && s->claim_wakeup.full)
 		wakeup_claim_by(s, 0);
+}
+
+void counter_slots(struct store *s, enum run_state state, const char *reason, int64_t n)
+{
+	counter_change(s, COUNT_SLOTS, state, slot_outcome_class(state, reason), n);
 }
 
 bool counter_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state, const char **ret_queue,
@@ -122,6 +128,7 @@ bool counters_write(struct store *s, struct err *e)
 			sum += s->counts[j].n;
 		if (sum == 0)
 			continue;
+		owner_count_add(s, s->counts[i].what, s->counts[i].state, sum);
 		set_item(&set);
 		set_int(&set, "what", s->counts[i].what);
 		set_int(&set, "state", s->counts[i].state);

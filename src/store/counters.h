@@ -17,6 +17,8 @@ enum count_what {
 	COUNT_OUTPUT,  /* bytes of kept output; the "state" is the uid */
 	COUNT_NOTICES, /* by their state */
 	COUNT_STORE,   /* bytes of rows (ops/owner_quota.h); the "state" is the uid */
+	COUNT_SLOTS,   /* slots that were decided, since the store exists; the "queue" is the class of the reason */
+	COUNT_DEAD,    /* dead letters; the "state" is 0 */
 	COUNT_WHAT_MAX
 };
 void counter_change(struct store *s, enum count_what what, int64_t state, const char *queue, int64_t n);
@@ -25,6 +27,8 @@ void counter_move(struct store *s, enum count_what what, int64_t from, int64_t t
  * Counts the move of a run in COUNT_RUNS, and in COUNT_ACTIVE if it becomes or stops being active.
  */
 void counter_run_moved(struct store *s, enum run_state from, enum run_state to, int64_t uid, const char *queue);
+/* Counts slots whose run reached a final state in COUNT_SLOTS. Deleting the run does not change the number. */
+void counter_slots(struct store *s, enum run_state state, const char *reason /* NULL: none */, int64_t n);
 
 /* Iterates over changes that are not written yet: for (size_t i = 0; counter_next_pending(...);) */
 bool counter_next_pending(const struct store *s, enum count_what what, size_t *i, int64_t *ret_state,

@@ -49,8 +49,11 @@ static void event_describe(struct set *set, const struct event *ev)
 
 static bool events_lock(struct store *s, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_EVENTS_LOCK, e);
+	AUTO_QUERY q = {};
 
+	if (!s->db->ops->reconnects)
+		return true;
+	q = query_start(s->db, Q_EVENTS_LOCK, e);
 	return query_finish(&q);
 }
 

@@ -11,6 +11,8 @@
 
 struct noted {
 	int64_t job;
+	bool judged;      /* the outcome says something about the health of the job */
+	bool output;      /* the output is mailed to those who want it */
 	struct run_outcome o;
 };
 
@@ -20,12 +22,13 @@ struct healths {
 
 void outcome_note(struct store *s, const struct outcome *o)
 {
-	enum health health;
+	enum health health = HEALTH_GOOD;
+	bool judged = notice_health_of(o->state, o->reason, &health);
 
-	if (!o->notifies || !notice_health_of(o->state, o->reason, &health))
+	if ((!o->notifies && !s->note_all) || (!judged && !(o->output && o->notifies)))
 		return;
 	s->noted = xgrow(s->noted, s->n_noted, sizeof(*s->noted));
-	s->noted[s->n_noted++] = (struct noted){o->job, {o->run, health, o->slot, o->at, o->took}};
+	s->noted[s->n_noted++] = (struct noted){o->job, judged, o->output && o->notifies, {o->run, health, o->slot, o->at, o->took}};
 }
 
 size_t outcome_mark(const struct store *s)
@@ -121,6 +124,10 @@ static void describe_health(struct set *set, int64_t job, const struct job_healt
 	set_int(set, "slot", h->slot);
 	set_int(set, "last_success", h->last_success);
 	set_int(set, "typical", h->typical);
+	set_int(set, "success_at", h->at[HEALTH_GOOD]);
+	set_int(set, "failure_at", h->at[HEALTH_FAILED]);
+	set_int(set, "missed_at", h->at[HEALTH_MISSED]);
+	set_int(set, "took", h->took);
 }
 
 bool outcomes_write(struct store *s, struct err *e)
@@ -136,10 +143,15 @@ bool outcomes_write(struct store *s, struct err *e)
 	for (size_t i = 0; i < s->n_noted; i++) {
 		const struct noted *n = &s->noted[i];
 		struct job_health *h = map_get(&healths.by_job, n->job), before = *h;
-		enum notice_kind kind = notice_health_update(h, &n->o);
+		enum notice_kind kind = n->judged ? notice_health_update(h, &n->o) : NOTICE_KIND_NONE;
 
+		if (n->judged)
+			h->at[n->o.health] = n->o.at;
+		h->took = n->o.took > 0 ? n->o.took : h->took;
 		if (kind != NOTICE_KIND_NONE)
 			outcome_notice_describe(&notices, n->job, n->o.run, kind, &before, n->o.at);
+		if (n->output)
+			outcome_notice_describe(&notices, n->job, n->o.run, NOTICE_KIND_OUTPUT, &before, n->o.at);
 	}
 	for (size_t i = 0; i < s->n_noted; i++) {
 		struct job_health *h = map_take(&healths.by_job, s->noted[i].job);

@@ -18,10 +18,11 @@ struct outcome {
 	int64_t job, run;
 	enum run_state state;
 	const char *reason; /* NULL: none */
-	bool notifies;      /* of the run's row; false: the outcome is ignored */
+	bool notifies;      /* of the run's row; false: the outcome is ignored, unless note_all */
 	usec_t slot;        /* slot_last */
 	usec_t at;
 	usec_t took;        /* duration of an attempt that succeeded */
+	bool output;        /* its last attempt has written something */
 };
 void outcome_note(struct store *s, const struct outcome *o);
 size_t outcome_mark(const struct store *s);

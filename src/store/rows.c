@@ -141,17 +141,3 @@ bool row_run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, st
 	*ret = query_row(&q) ? row_run_named(&q) : NULL;
 	return !q.failed;
 }
-
-bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e)
-{
-	AUTO_QUERY q = {};
-	size_t got = 0;
-
-	if (n == 0)
-		return true;
-	q = query_start(s->db, query, e);
-	query_int(&q, (int64_t)n);
-	while (query_row(&q) && got < n)
-		ids[got++] = query_get_int(&q);
-	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store returned too few ids"));
-}

@@ -15,4 +15,3 @@ bool row_runs_read(struct store *s, const char *ids, struct run_list *ret, struc
 bool row_run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e); /* *ret NULL: no such run */
 bool jobs_read(struct store *s, int64_t uid, const char *ids, struct job_list *ret, struct err *e);
 void run_list_add(struct run_list *l, struct run *r /* moved */);
-bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e); /* assigns 'n' new ids */

@@ -18,6 +18,7 @@ bool store_reconnect(struct store *s, int wait_ms, struct err *e)
 {
 	if (s->db->leave_by)
 		return err_set(e, ERR_UNREACHABLE, "the store is being closed");
+	row_ids_forget(s);
 	s->term_checked = 0; /* the connection may lead to another server, for example a promoted replica */
 	return s->db->ops->reconnect(s->db, wait_ms, e);
 }
@@ -31,6 +32,11 @@ void store_expect_term(struct store *s, int64_t term)
 usec_t store_waits_since(const struct store *s)
 {
 	return s->db->waits_since;
+}
+
+int64_t store_round_trips(const struct store *s)
+{
+	return s->db->round_trips;
 }
 
 void store_leave(struct store *s)
@@ -159,7 +165,10 @@ bool store_open(const struct store_options *o, struct store **ret, struct err *e
 		.clock = o->clock,
 	};
 
-	return ops && store_open_with(ops, &options, ret, e);
+	if (!ops || !store_open_with(ops, &options, ret, e))
+		return false;
+	(*ret)->note_all = o->note_all;
+	return true;
 }
 
 void store_free(struct store *s)
@@ -173,12 +182,15 @@ void store_free(struct store *s)
 		s->db->ops->close(s->db);
 	}
 	counters_rewind(s, 0);
+	row_ids_free(s);
 	free(s->counts);
 	for (size_t i = 0; i < ELEMENTS(s->closed_lanes); i++)
 		free(s->closed_lanes[i].queue);
 	event_list_done(&s->events);
 	free(s->noted);
+	free(s->densities.v);
 	free(s->notices_held);
+	free(s->moved);
 	free(s->node_name);
 	free(s);
 }

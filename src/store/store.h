@@ -19,6 +19,7 @@ struct store_options {
 	const char *machine;  /* ID of this machine: a file of another machine is refused; NULL: not checked */
 	bool takeover;        /* a file of another machine becomes this machine's */
 	const struct clock *clock; /* borrowed; for leases and records; NULL: the system clock. I/O timeouts always use that */
+	bool note_all;        /* keep the last results of all jobs, not only of those that notify or have the tag of metrics */
 	usec_t lease;         /* renewed through this handle, so that a failed renewal is noticed in time; 0: default timeouts */
 };
 
@@ -36,6 +37,7 @@ const char *store_id(const struct store *s); /* random, assigned with the schema
 /* These three may be called by any thread. */
 /* Boottime since when the store waits for a server, a lock of another process or the disk; 0: it does not wait. */
 usec_t store_waits_since(const struct store *s);
+int64_t store_round_trips(const struct store *s); /* replies of the server that were waited for; 0: there is no server */
 void store_leave(struct store *s); /* the daemon is ending: do not wait for the outcome of an unknown commit */
 /* A server with a lower term has lost commits; the store then refuses to write. */
 void store_expect_term(struct store *s, int64_t term);

@@ -5,10 +5,14 @@
 #include "core/job/event.h"
 #include "store/backend/db.h"
 #include "store/backend/queries.h"
+#include "store/backend/query.h"
+#include "store/owner_counts.h"
+#include "store/row_ids.h"
 #include "store/store.h"
 #include "store/wakeup.h"
 
 struct count;
+struct job_new;
 struct noted;
 
 struct store {
@@ -18,6 +22,9 @@ struct store {
 	char id[RANDOM_ID_LEN + 1];
 	char writer[RANDOM_ID_LEN + 1]; /* key of our row in 'writers' */
 	int64_t batch;                  /* number of the last batch in that row */
+	struct row_ids ids[2];          /* reserved numbers of jobs and of runs */
+	struct owner_count owner_counts[32]; /* counts that were read a moment ago */
+	size_t next_owner_count;        /* the entry that is replaced next */
 	char *node_name;                /* owned; whose counters are changed; "" until a node is opened */
 	struct count *counts;           /* owned; changes of the counters in this transaction */
 	size_t n_counts;
@@ -25,12 +32,18 @@ struct store {
 	struct event_list events;       /* of this batch, or of the last one until they are taken */
 	struct noted *noted;            /* owned; final states of runs in this transaction */
 	size_t n_noted;
+	bool note_all;                  /* store_options.note_all */
 	int64_t *notices_held;          /* owned; owners whose due notices wait for a slot, since the last OP_NOTICE_TAKE */
 	size_t n_notices_held;
 	struct {
 		usec_t slot, until;
 	} dense_slots[8];               /* slots that reached the maximum count, remembered until 'until' */
 	size_t next_dense_slot;         /* the entry that is replaced next */
+	struct {
+		struct query q;
+		struct job_new **v;     /* owned array of borrowed jobs, valid until the end of the batch */
+		size_t n;
+	} densities;                    /* counts that arrive with the reply to COMMIT */
 	struct {
 		int64_t uid;
 		char *queue;            /* owned */
@@ -47,6 +60,10 @@ struct store {
 	usec_t notified_at;             /* boottime of the last notification */
 	bool notify_pending;            /* a change since then was not notified */
 	usec_t start_notified_at;       /* boottime of the last notification about a start */
+	int64_t *moved;                 /* owned; runs that started or ended and are not in 'run_moves' yet */
+	size_t n_moved;
+	usec_t moves_at;                /* boottime of the last row */
+	int64_t moves_written;          /* rows */
 	_Atomic int64_t term;           /* a lower term in the store means lost commits; set by any thread */
 	int64_t term_checked;           /* term that was last read on this connection */
 	bool gone_back;                 /* a lower term was found */

@@ -4,14 +4,14 @@
 #include "core/time/slots.h"
 #include "store/store_private.h"
 
-#define NOTIFY_PAUSE (100 * USEC_MSEC) /* between two notifications about ends, and between two about starts */
+#define NOTIFY_PAUSE (100 * USEC_MSEC) /* between two notifications, and between two about starts */
 
 void wakeup_claim_by(struct store *s, usec_t due_at)
 {
 	if (due_at < s->claim_wakeup.at)
 		s->claim_wakeup.at = due_at;
 	if (s->others > 0 && due_at <= clock_now(s->clock) + SLOTS_LOOKAHEAD)
-		wakeup_peers(s, false);
+		wakeup_peers(s);
 }
 
 void wakeup_claim_unknown(struct store *s)
@@ -20,24 +20,23 @@ void wakeup_claim_unknown(struct store *s)
 }
 
 /* Lanes that a limit closes are included; the next claim finds that out. */
-bool wakeup_claim_read(struct store *s, struct err *e)
+bool wakeup_claim_read(struct store *s, struct query *lanes)
 {
-	AUTO_QUERY q = query_start(s->db, Q_LANES, e);
 	struct claim_wakeup first = {.known = true, .at = USEC_NEVER};
 
-	while (query_row(&q)) {
+	while (query_row(lanes)) {
 		usec_t due;
 
-		query_get_text(&q);
-		query_get_int(&q);
-		query_get_int(&q);
-		due = query_get_int(&q);
+		query_get_text(lanes);
+		query_get_int(lanes);
+		query_get_int(lanes);
+		due = query_get_int(lanes);
 		if (due < first.at)
 			first.at = due;
 	}
-	if (!q.failed)
+	if (!lanes->failed)
 		s->claim_wakeup = first;
-	return !q.failed;
+	return !lanes->failed;
 }
 
 static bool notified_recently(const struct store *s)
@@ -46,9 +45,9 @@ static bool notified_recently(const struct store *s)
 }
 
 /* SQLite peers watch the file; only PostgreSQL needs NOTIFY. */
-void wakeup_peers(struct store *s, bool soon)
+void wakeup_peers(struct store *s)
 {
-	if (s->others > 0 && soon && notified_recently(s))
+	if (s->others > 0 && notified_recently(s))
 		s->notify_pending = s->db->ops->reconnects;
 	else if (s->others > 0)
 		s->notify = true;
@@ -68,19 +67,18 @@ static bool start_is_notified(struct store *s)
 	return true;
 }
 
-bool wakeup_peers_send(struct store *s, bool started, struct err *e)
+void wakeup_peers_send(struct store *s, bool started)
 {
 	bool start = started && start_is_notified(s);
-	AUTO_QUERY q = {};
 
 	if (s->notify_pending && !notified_recently(s))
 		s->notify = true;
 	if (!s->notify && !start)
-		return true;
+		return;
 	if (s->notify) {
 		s->notified_at = clock_boot(s->clock);
 		s->notify_pending = false;
 	}
-	q = query_start(s->db, Q_NEWS_TELL, e);
-	return query_finish(&q);
+	if (s->db->ops->notify)
+		s->db->ops->notify(s->db);
 }

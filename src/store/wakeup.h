@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include <stdbool.h>
 
-struct err;
+struct query;
 struct store;
 
 /* The time of the next claim, kept between batches. */
@@ -20,9 +20,12 @@ struct claim_wakeup {
  */
 void wakeup_claim_by(struct store *s, usec_t due_at);
 void wakeup_claim_unknown(struct store *s); /* the lanes must be read before the next claim */
-bool wakeup_claim_read(struct store *s, struct err *e);
+bool wakeup_claim_read(struct store *s, struct query *lanes);
 
-/* Notifies other nodes with the commit; 'soon': later, if they were notified a moment ago. */
-void wakeup_peers(struct store *s, bool soon);
-/* Sends the notification of this batch, if there is one; 'started': the batch has started runs. */
-bool wakeup_peers_send(struct store *s, bool started, struct err *e);
+/* Notifies other nodes after the commit; later, if they were notified a moment ago. */
+void wakeup_peers(struct store *s);
+/*
+ * Asks for the notification of this batch, if there is one, after the commit. 'started': the batch
+ * has started runs.
+ */
+void wakeup_peers_send(struct store *s, bool started);

@@ -8,8 +8,13 @@
 #include "base/text.h"
 #include "wire/error_json.h"
 #include "wire/http_response.h"
+#include "wire/http_tls.h"
+#include "wire/http_url.h"
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -18,8 +23,13 @@
 #define CONNECT_TIMEOUT_SEC 10 /* connect() blocks while the backlog of the socket is full */
 
 struct http_client {
-	char *path;
-	int fd;        /* -1: not connected */
+	char *path;    /* owned: of the Unix socket; NULL: over TCP */
+	struct http_url url;
+	char *token, *ca_file, *certificate, *key; /* owned; NULL: none */
+	struct http_tls *tls; /* owned; NULL: not encrypted */
+	int fd;        /* -1: not connected; changed under the mutex */
+	pthread_mutex_t mutex; /* for http_client_interrupt() */
+	bool interrupted;
 	bool fresh;    /* no response has been received on this connection yet */
 	struct http_response response;
 	http_client_unresponsive_fn *on_unresponsive; /* NULL: none */
@@ -33,16 +43,51 @@ void http_client_free(struct http_client *c)
 		return;
 	if (c->fd >= 0)
 		close(c->fd);
+	pthread_mutex_destroy(&c->mutex);
+	http_tls_free(c->tls);
 	http_response_done(&c->response);
+	http_url_done(&c->url);
+	if (c->token)
+		explicit_bzero(c->token, strlen(c->token));
+	free(c->token);
+	free(c->ca_file);
+	free(c->certificate);
+	free(c->key);
 	free(c->path);
 	free(c);
 }
 
 static void close_connection(struct http_client *c)
 {
+	http_tls_free(STEAL(c->tls));
+	c->response.tls = NULL;
+	pthread_mutex_lock(&c->mutex);
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	pthread_mutex_unlock(&c->mutex);
+}
+
+/* False: the client was interrupted; the connection is not used. */
+static bool use_connection(struct http_client *c, int *fd)
+{
+	bool use;
+
+	pthread_mutex_lock(&c->mutex);
+	use = !c->interrupted;
+	if (use)
+		c->fd = STEAL_FD(*fd);
+	pthread_mutex_unlock(&c->mutex);
+	return use;
+}
+
+void http_client_interrupt(struct http_client *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	c->interrupted = true;
+	if (c->fd >= 0)
+		(void)shutdown(c->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&c->mutex);
 }
 
 static bool cannot_connect(const char *path, int errnum, struct err *e)
@@ -57,12 +102,98 @@ static bool cannot_connect(const char *path, int errnum, struct err *e)
 	return err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", path, strerror(errnum));
 }
 
+/* ---- TCP ---- */
+
+/* Connects to one address. errno-style result; 0: connected. */
+static int connect_address(const struct addrinfo *a, usec_t until, int *ret)
+{
+	AUTO_FD fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
+		return errno;
+	if (!http_response_poll(fd, POLLOUT, until, NULL))
+		return ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		return errno;
+	if (error == 0)
+		*ret = STEAL_FD(fd);
+	return error;
+}
+
+static bool connect_host(const struct http_url *u, usec_t until, int *ret, struct err *e)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+	struct addrinfo *all = NULL;
+	int r = getaddrinfo(u->host, u->port, &hints, &all), error = ENOENT;
+
+	if (r != 0)
+		return err_set(e, ERR_UNREACHABLE, "cannot find the host '%s': %s", u->host,
+			gai_strerror(r));
+	for (const struct addrinfo *a = all; a && error != 0; a = a->ai_next)
+		error = connect_address(a, until, ret);
+	freeaddrinfo(all);
+	return error == 0 || err_set(e, ERR_UNREACHABLE, "cannot connect to '%s': %s", u->shown,
+				     strerror(error));
+}
+
+static bool reconnect_remote(struct http_client *c, struct err *e)
+{
+	const struct http_tls_options tls = {.host = c->url.host,
+		.ca_file = c->ca_file,
+		.certificate = c->certificate,
+		.key = c->key,
+		.until = http_response_deadline(CONNECT_TIMEOUT_SEC * 1000)};
+	const int on = 1;
+	int got = -1;
+
+	close_connection(c);
+	if (!connect_host(&c->url, tls.until, &got, e))
+		return false;
+	AUTO_FD fd = got;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (c->url.tls && !http_tls_open(fd, &tls, &c->tls, e))
+		return false;
+	http_response_reset(&c->response);
+	if (!use_connection(c, &fd))
+		return err_set(e, ERR_UNREACHABLE, "the connection was interrupted");
+	c->response.tls = c->tls;
+	c->fresh = true;
+	return true;
+}
+
+bool http_client_open_remote(const struct http_client_remote *o, struct http_client **ret,
+	struct err *e)
+{
+	AUTO(http_client) *c = xcalloc(1, sizeof *c);
+
+	c->fd = -1;
+	pthread_mutex_init(&c->mutex, NULL);
+	if (!http_url_parse(o->url, &c->url, e))
+		return false;
+	c->token = xstrdup(o->token);
+	c->ca_file = xstrdup(o->ca_file);
+	c->certificate = xstrdup(o->certificate);
+	c->key = xstrdup(o->key);
+	if (!reconnect_remote(c, e))
+		return false;
+	*ret = STEAL(c);
+	return true;
+}
+
+/* ---- Unix socket ---- */
+
 static bool reconnect(struct http_client *c, struct err *e)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const struct timeval limit = {.tv_sec = CONNECT_TIMEOUT_SEC};
 	int r;
 
+	if (!c->path)
+		return reconnect_remote(c, e);
 	strcpy(address.sun_path, c->path); /* http_client_open() checked the length */
 	close_connection(c);
 	AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -79,7 +210,8 @@ static bool reconnect(struct http_client *c, struct err *e)
 	if (r < 0)
 		return err_errno(e, -r, "cannot use the socket '%s'", c->path);
 	http_response_reset(&c->response);
-	c->fd = STEAL_FD(fd);
+	if (!use_connection(c, &fd))
+		return err_set(e, ERR_UNREACHABLE, "the connection was interrupted");
 	c->fresh = true;
 	return true;
 }
@@ -94,6 +226,7 @@ bool http_client_open(const char *socket_path, struct http_client **ret, struct 
 			socket_path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	c = xcalloc(1, sizeof *c);
 	c->fd = -1;
+	pthread_mutex_init(&c->mutex, NULL);
 	c->path = xstrdup(socket_path);
 	if (!reconnect(c, e))
 		return false;
@@ -105,19 +238,20 @@ bool http_client_open(const char *socket_path, struct http_client **ret, struct 
  * Sends all of 'data', or fails with ERR_UNREACHABLE. *ret_sent: at least one byte was sent, so the
  * request may be executed.
  */
-static bool send_request(int fd, const char *data, size_t len, usec_t until, bool *ret_sent,
-	struct err *e)
+static bool send_request(const struct http_client *c, const char *data, size_t len, usec_t until,
+	bool *ret_sent, struct err *e)
 {
 	*ret_sent = false;
 	while (len > 0) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+		ssize_t n = c->tls ? http_tls_send(c->tls, data, len)
+				   : send(c->fd, data, len, MSG_NOSIGNAL);
 
 		if (n > 0) {
 			*ret_sent = true;
 			data += n;
 			len -= (size_t)n;
 		} else if (n < 0 && errno == EAGAIN) {
-			if (!http_response_poll(fd, POLLOUT, until, e))
+			if (!http_response_poll(c->fd, POLLOUT, until, e))
 				return false;
 		} else if (n < 0 && errno != EINTR) {
 			return err_set(e, ERR_UNREACHABLE, "the daemon closed the connection: %s",
@@ -127,10 +261,13 @@ static bool send_request(int fd, const char *data, size_t len, usec_t until, boo
 	return true;
 }
 
-static void render_request(struct buf *out, const char *method, const char *path, const char *body)
+static void render_request(const struct http_client *c, struct buf *out, const char *method,
+	const char *path, const char *body)
 {
-	buf_printf(out, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: jobctl/%s\r\n", method,
-		path, PACKAGE_VERSION);
+	buf_printf(out, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: jobctl/%s\r\n", method, path,
+		c->path ? "localhost" : c->url.shown, PACKAGE_VERSION);
+	if (c->token)
+		buf_printf(out, "Authorization: Bearer %s\r\n", c->token);
 	if (body)
 		buf_printf(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
 			strlen(body));
@@ -159,7 +296,7 @@ static bool exchange_once(struct http_client *c, const struct buf *request, usec
 
 	http_response_reset(&c->response);
 	*ret_sent = false;
-	all_sent = send_request(c->fd, request->data, request->len, until, ret_sent, &sending);
+	all_sent = send_request(c, request->data, request->len, until, ret_sent, &sending);
 	if (all_sent)
 		wait_unresponsive(c, until);
 	/*
@@ -186,7 +323,7 @@ static bool exchange(struct http_client *c, const char *method, const char *path
 	AUTO_DONE(buf) request = {};
 	bool is_get = strcmp(method, "GET") == 0, sent;
 
-	render_request(&request, method, path, body);
+	render_request(c, &request, method, path, body);
 	if (c->fd < 0 && !reconnect(c, e))
 		return false;
 	if (exchange_once(c, &request, until, &sent, e))
@@ -305,7 +442,7 @@ pid_t http_client_peer_pid(const struct http_client *c)
 	struct ucred who = {};
 	socklen_t size = sizeof who;
 
-	return c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid
+	return c->path && c->fd >= 0 && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 ? who.pid
 											  : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP/1.1 client for the daemon's Unix socket. */
+/* HTTP/1.1 client of the daemon, over its Unix socket or over TCP. */
 #pragma once
 #include "base/auto.h"
 #include <jansson.h>
@@ -18,6 +18,15 @@ struct err;
  * connect; ERR_INVALID: not a valid socket path.
  */
 bool http_client_open(const char *socket_path, struct http_client **ret, struct err *e);
+/*
+ * A daemon over TCP. 'url' is as in http_url.h. 'token' is sent with each request; NULL: none. The
+ * files are those of http_tls_open(). All texts are copied.
+ */
+struct http_client_remote {
+	const char *url, *token, *ca_file, *certificate, *key;
+};
+bool http_client_open_remote(const struct http_client_remote *o, struct http_client **ret,
+	struct err *e);
 void http_client_free(struct http_client *c);
 AUTO_DEFINE(http_client);
 
@@ -45,6 +54,11 @@ bool http_client_stream(struct http_client *c, const char *path, int timeout_ms,
 typedef void http_client_unresponsive_fn(void *arg);
 void http_client_on_unresponsive(struct http_client *c, int after_ms,
 	http_client_unresponsive_fn *fn, void *arg);
+/*
+ * For another thread: the call in progress and all later ones fail with ERR_UNREACHABLE. A call
+ * that is connecting fails when that has ended.
+ */
+void http_client_interrupt(struct http_client *c);
 /* Process id of the listener; 0: not known. */
 pid_t http_client_peer_pid(const struct http_client *c);
 

@@ -3,6 +3,7 @@
 #include "wire/http_response.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "wire/http_tls.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -77,7 +78,9 @@ static bool receive_more(struct http_response *a, int fd, usec_t until, struct e
 		a->at = 0;
 	}
 	for (;;) {
-		ssize_t n = recv(fd, buf_room(&a->in, READ_SIZE), READ_SIZE, 0);
+		char *room = buf_room(&a->in, READ_SIZE);
+		ssize_t n = a->tls ? http_tls_recv(a->tls, room, READ_SIZE)
+				   : recv(fd, room, READ_SIZE, 0);
 
 		if (n > 0) {
 			a->in.len += (size_t)n;

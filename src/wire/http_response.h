@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct err;
+struct http_tls;
 
 struct http_response {
 	struct buf in;      /* received; consumed up to 'at' */
@@ -17,6 +18,7 @@ struct http_response {
 	int status;
 	int64_t length;     /* of the body; -1: chunked */
 	bool keep;          /* the connection may be used again */
+	struct http_tls *tls; /* borrowed: reads from the socket go through it; NULL: plain */
 };
 void http_response_done(struct http_response *a);
 void http_response_reset(struct http_response *a); /* before a new request; discards unread data */

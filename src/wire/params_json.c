@@ -54,7 +54,7 @@ bool params_json_from_text(const char *text, struct strv *ret, struct err *e)
 }
 
 bool params_json_run_from_text(const char *text, struct strv *ret, char **ret_warrant,
-	struct err *e)
+	char **ret_trace, struct err *e)
 {
 	json_t *o;
 	bool ok;
@@ -65,10 +65,31 @@ bool params_json_run_from_text(const char *text, struct strv *ret, char **ret_wa
 	if (!o)
 		return false;
 	*ret_warrant = xstrdup(json_string_value(json_object_get(o, "")));
+	*ret_trace = xstrdup(json_string_value(json_object_get(o, PARAMS_JSON_TRACE)));
 	json_object_del(o, "");
+	json_object_del(o, PARAMS_JSON_TRACE);
+	json_object_del(o, PARAMS_JSON_PARENT);
 	ok = params_json_read(o, ret, e);
 	json_decref(o);
 	return ok;
+}
+
+char *params_json_of_parent(const char *lines)
+{
+	json_auto_t *o = json_pack("{s:s}", PARAMS_JSON_PARENT, lines);
+	AUTO_DONE(buf) out = {};
+
+	if (!o) /* the text is not UTF-8 */
+		return NULL;
+	json_value_write(o, &out);
+	return buf_steal(&out);
+}
+
+char *params_json_parent(const char *text)
+{
+	json_auto_t *o = text ? json_read(text, strlen(text), strlen(text), NULL) : NULL;
+
+	return xstrdup(json_string_value(json_object_get(o, PARAMS_JSON_PARENT)));
 }
 
 char *params_json_to_text(const struct strv *params, struct err *e)

@@ -10,6 +10,7 @@
 #include "core/job/run.h"
 #include "wire/json_value.h"
 #include "wire/spec_json.h"
+#include <string.h>
 
 static json_t *write_exit(int64_t code)
 {
@@ -28,15 +29,33 @@ static json_t *write_waiting(const char *code, const char *message)
 	return json_pack("{s:s, s:o}", "code", code, "message", json_value_text(message));
 }
 
+static json_t *write_progress(const struct progress *p)
+{
+	if (!p->at)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "percent",
+		p->percent == SIGN_PERCENT_NONE ? json_null() : json_integer(p->percent), "text",
+		json_value_text(p->text[0] ? p->text : NULL), "at", json_value_time(p->at));
+}
+
 static json_t *write_last_run(const struct job *j)
 {
 	if (j->last_run.id == 0)
 		return json_null();
-	return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "id", (json_int_t)j->last_run.id,
+	return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)j->last_run.id,
 		"state", run_state_name((enum run_state)j->last_run.state), "slot",
 		json_value_time(j->last_run.slot), "ended_at",
 		json_value_time(j->last_run.ended_at), "exit_code",
-		write_exit(j->last_run.exit_code), "signal", write_signal(j->last_run.term_signal));
+		write_exit(j->last_run.exit_code), "signal", write_signal(j->last_run.term_signal),
+		"progress", write_progress(&j->last_run.progress), "estimated_end",
+		json_value_time(j->last_run.estimated_end));
+}
+
+json_t *row_json_job_brief(const struct job *j)
+{
+	return json_pack("{s:I, s:o, s:s, s:o}", "id", (json_int_t)j->id, "name", json_value_text(j->name), "state",
+		job_state_name(j->state), "last_run",
+		json_value_text(j->last_run.id ? run_state_name((enum run_state)j->last_run.state) : NULL));
 }
 
 json_t *row_json_pause(const struct pause_order *p)
@@ -80,6 +99,17 @@ json_t *row_json_job_next_pause(const struct job *j)
 	return j->state == JOB_ACTIVE && j->pause.later ? row_json_pause(&p) : json_null();
 }
 
+static json_t *write_durations(const struct durations *d)
+{
+	const char *unusual = duration_unusual_names[d->unusual];
+
+	return json_pack("{s:I, s:o, s:o, s:o, s:o}", "count", (json_int_t)d->count, "p50",
+		d->count ? json_value_seconds(d->p50) : json_null(), "p95",
+		d->count ? json_value_seconds(d->p95) : json_null(), "last",
+		d->ended ? json_value_seconds(d->last) : json_null(), "unusual",
+		json_value_text(unusual));
+}
+
 json_t *row_json_job(const struct job *j, struct err *e)
 {
 	AUTO_DONE(job_spec) spec = {};
@@ -110,6 +140,21 @@ json_t *row_json_job(const struct job *j, struct err *e)
 	json_object_set_new(o, "next_at", json_value_time(j->next_slot));
 	json_object_set_new(o, "last_run", write_last_run(j));
 	json_object_set_new(o, "waiting_for", write_waiting(j->waiting_code, j->waiting_message));
+	if (j->durations.known)
+		json_object_set_new(o, "durations", write_durations(&j->durations));
+	return o;
+}
+
+static json_t *write_results(const struct strv *results)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < results->n; i++) {
+		size_t key = strcspn(results->v[i], "=");
+		AUTO_TEXT name = xstrndup(results->v[i], key);
+
+		json_object_set_new(o, name, json_value_text(results->v[i] + key + 1));
+	}
 	return o;
 }
 
@@ -146,6 +191,9 @@ json_t *row_json_run(const struct run *r)
 	json_object_set_new(o, "exit_code", write_exit(r->exit_code));
 	json_object_set_new(o, "signal", write_signal(r->term_signal));
 	json_object_set_new(o, "dead_at", json_value_time(r->dead_at));
+	json_object_set_new(o, "results", write_results(&r->results));
+	json_object_set_new(o, "progress", write_progress(&r->progress));
+	json_object_set_new(o, "estimated_end", json_value_time(r->estimated_end));
 	json_object_set_new(o, "waiting_for", write_waiting(r->waiting_code, r->waiting_message));
 	return o;
 }

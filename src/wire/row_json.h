@@ -12,6 +12,7 @@ struct run;
 
 /* The fields of the job with id, state, owner and so on. */
 json_t *row_json_job(const struct job *j, struct err *e);
+json_t *row_json_job_brief(const struct job *j); /* id, name, state and the state of its last run */
 json_t *row_json_run(const struct run *r);
 json_t *row_json_attempt(const struct attempt *a);
 json_t *row_json_event(const struct event *ev);

@@ -120,7 +120,7 @@ bool spec_json_merge(const json_t *patch, struct job_spec *s, struct err *e)
 
 		if (!merge_member(name, v, s, e))
 			return false;
-		/* a job has either a command or a script, so one replaces the other */
+		/* a job has either a command or a script, so one replaces the other; see also core/job/call.h */
 		if (!json_is_null(v) && strcmp(f->name, "command") == 0)
 			other = job_field_find("script");
 		else if (!json_is_null(v) && strcmp(f->name, "script") == 0)

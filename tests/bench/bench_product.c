@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures submissions and runs of a real daemon, and the limits of this machine for comparison. */
+/* Measures submissions and runs of a running daemon, and bare process starts beside them. Prints NAME VALUE lines. */
 #include "base/err.h"
 #include "bench/measure.h"
 #include "wire/http_client.h"
-#include <dirent.h>
 #include <err.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,12 +17,10 @@
 #define IN_FLIGHT 8
 #define BULK 1000
 
-extern char **environ;
-
-/* A daemon in a temporary directory. */
+/* A running daemon. */
 struct bench {
-	char dir[64], socket[128];
-	pid_t pid, spawner;  /* the daemon; a spawner of 0 is not known yet */
+	char socket[128];
+	pid_t pid, spawner;
 	uid_t owner;         /* submits the jobs that run */
 	const char *sandbox; /* of these jobs; NULL: the default */
 	double seconds;      /* of each measurement */
@@ -69,65 +60,13 @@ static struct http_client *connected_as_owner(const struct bench *b)
 	return c;
 }
 
-static void daemon_start(struct bench *b)
-{
-	const char *build = getenv("top_builddir");
-	char program[4096], state[128], config[128];
-	char *argv[] = { program, (char *)"--user", (char *)"--config", config, NULL };
-	FILE *f;
-	int r;
-
-	strcpy(b->dir, "/tmp/jobsched-bench.XXXXXX");
-	if (!mkdtemp(b->dir))
-		err(1, "mkdtemp");
-	snprintf(program, sizeof(program), "%s/jobschedd", build ? build : ".");
-	snprintf(config, sizeof(config), "%s/jobschedd.conf", b->dir);
-	snprintf(state, sizeof(state), "%s/run", b->dir);
-	snprintf(b->socket, sizeof(b->socket), "%s/run/jobsched/jobsched.sock", b->dir);
-	if (mkdir(state, 0700) < 0 || !(f = fopen(config, "w")))
-		err(1, "%s", b->dir);
-	fprintf(f, "max-running = %d\n", IN_FLIGHT);
-	fclose(f);
-	setenv("XDG_STATE_HOME", b->dir, 1);
-	setenv("XDG_RUNTIME_DIR", state, 1);
-	r = posix_spawn(&b->pid, program, NULL, NULL, argv, environ);
-	if (r)
-		errx(1, "'%s': %s", program, strerror(r));
-	for (int i = 0; i < 500; i++) {
-		struct err e = {};
-		struct http_client *c;
-
-		if (http_client_open(b->socket, &c, &e)) {
-			http_client_free(c);
-			return;
-		}
-		usleep(20000);
-	}
-	errx(1, "the daemon does not answer at '%s'", b->socket);
-}
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
-{
-	(void)st;
-	(void)type;
-	(void)walk;
-	return remove(path);
-}
-
-static void daemon_stop(struct bench *b)
-{
-	kill(b->pid, SIGTERM);
-	waitpid(b->pid, NULL, 0);
-	nftw(b->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 /* A job that is not due during the measurement. */
 static json_t *later(void)
 {
 	return json_pack("{s:[s], s:[s]}", "command", "true", "schedule", "2099-01-01T00:00:00Z");
 }
 
-static double submit_one_by_one(const struct bench *b)
+static double submit_one_by_one(struct bench *b)
 {
 	AUTO(http_client) *c = connected(b);
 	json_t *job = later();
@@ -145,7 +84,7 @@ static double submit_one_by_one(const struct bench *b)
 
 static void *submitter(void *arg)
 {
-	const struct bench *b = arg;
+	struct bench *b = arg;
 
 	return (void *)(intptr_t)(submit_one_by_one(b) * 1000); /* per 1000 seconds */
 }
@@ -179,7 +118,7 @@ static void submit_bulk(struct http_client *c, const char *schedule, const char 
 	json_decref(body);
 }
 
-static double submit_in_bulk(const struct bench *b)
+static double submit_in_bulk(struct bench *b)
 {
 	AUTO(http_client) *c = connected(b);
 	double start = bench_now(), spent;
@@ -200,32 +139,6 @@ static json_int_t succeeded(struct http_client *c)
 
 	json_decref(status);
 	return n;
-}
-
-/* The spawner of this daemon, found by its directory. */
-static pid_t spawner_of(const struct bench *b)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	pid_t found = 0;
-
-	while (proc && !found && (entry = readdir(proc))) {
-		char path[512], text[4096] = "";
-		ssize_t n;
-		int fd;
-
-		snprintf(path, sizeof(path), "/proc/%.20s/cmdline", entry->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-		if (n > 0 && strstr(text, "jobsched-spawner") && memmem(text, (size_t)n, b->dir, strlen(b->dir)))
-			found = (pid_t)atoi(entry->d_name);
-	}
-	if (proc)
-		closedir(proc);
-	return found;
 }
 
 struct run_rate {
@@ -269,7 +182,7 @@ static struct run_rate run_all(const struct bench *b)
 	AUTO(http_client) *c = connected(b);
 	AUTO(http_client) *owner = connected_as_owner(b);
 	time_t due = time(NULL) + 4;
-	pid_t spawner = b->spawner ? b->spawner : spawner_of(b);
+	pid_t spawner = b->spawner;
 	char schedule[32];
 	json_int_t before = succeeded(c);
 	double engine_cpu, spawner_cpu, tree_cpu, start;
@@ -318,84 +231,85 @@ static double start_delay(const struct bench *b)
 	return worst;
 }
 
-static void line(const char *what, double value, const char *of, double limit)
+/* Submissions by one client, by many, and in requests of 1000 jobs: jobs per second, and CPU of client and daemon per job. */
+static void measure_submissions(struct bench *b)
 {
-	printf("%-52s %10.0f /s", what, value);
-	if (limit > 0)
-		printf("   %5.2f of %s", value / limit, of);
-	putchar('\n');
-	fflush(stdout);
+	static const struct {
+		const char *name;
+		double (*submit)(struct bench *b);
+	} ways[] = {{"single", submit_one_by_one}, {"many", submit_by_many}, {"bulk", submit_in_bulk}};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		double engine = bench_cpu(b->pid), client = bench_cpu(getpid()), start = bench_now(), rate = ways[i].submit(b);
+		double n = rate * (bench_now() - start);
+
+		printf("submit.%s.rate %.0f\n", ways[i].name, rate);
+		printf("submit.%s.engine %.1f\n", ways[i].name, (bench_cpu(b->pid) - engine) / n * 1e6);
+		printf("submit.%s.client %.1f\n", ways[i].name, (bench_cpu(getpid()) - client) / n * 1e6);
+	}
 }
 
-static void print_runs(const char *what, const struct run_rate *r, struct bare limit)
+/* Each profile, between two measurements of the limit, because other load changes. */
+static void measure_profiles(struct bench *b, char **profiles)
 {
-	line(what, r->per_second, "bare starts", limit.per_second);
-	printf("%-52s %10.0f us of CPU per run   %5.2f: bare starts take %.0f us\n", "  with engine and spawner", r->all,
-		limit.cpu / r->all, limit.cpu);
-	printf("%-52s %10.0f us of CPU per run\n", "  engine", r->engine);
-	printf("%-52s %10.0f us of CPU per run\n", "  spawner", r->spawner);
-}
-
-/* Measures a running daemon with each profile, between two measurements of the limit. */
-static int measure_profiles(struct bench *b, char **profiles)
-{
-	struct bare before = bare_starts(b->seconds), after;
+	struct bare before = bare_starts(b->seconds), after, limit;
 
 	for (; *profiles; profiles++, before = after) {
 		struct run_rate r;
-		char what[64];
 
 		b->sandbox = *profiles;
 		r = run_all(b);
 		after = bare_starts(b->seconds);
-		snprintf(what, sizeof(what), "runs of 'true', durable, 8 in flight, '%s'", b->sandbox);
-		line("limit: posix_spawn and wait of 'true', 8 in flight", between(before, after).per_second, "", 0);
-		print_runs(what, &r, between(before, after));
+		limit = between(before, after);
+		printf("bare.%s.rate %.0f\nbare.%s.cpu %.1f\n", b->sandbox, limit.per_second, b->sandbox, limit.cpu);
+		printf("runs.%s.rate %.0f\nruns.%s.all %.1f\nruns.%s.engine %.1f\nruns.%s.spawner %.1f\n", b->sandbox, r.per_second,
+			b->sandbox, r.all, b->sandbox, r.engine, b->sandbox, r.spawner);
+		fflush(stdout);
 	}
-	return 0;
 }
 
-/* bench_product --at SOCKET ENGINE SPAWNER UID RUNS PROFILE... */
-static int measure_at(char **argv)
+static void load(struct bench *b, long n, const char *schedule)
 {
-	struct bench b = {.seconds = 2, .pid = (pid_t)atoi(argv[1]), .spawner = (pid_t)atoi(argv[2]),
-		.owner = (uid_t)atoi(argv[3]), .runs = atoi(argv[4])};
+	AUTO(http_client) *c = connected(b);
+	double engine = bench_cpu(b->pid), start = bench_now();
 
-	snprintf(b.socket, sizeof(b.socket), "%s", argv[0]);
-	return measure_profiles(&b, argv + 5);
+	for (long done = 0; done < n; done += BULK)
+		submit_bulk(c, schedule, NULL, BULK);
+	printf("load.rate %.0f\nload.engine %.1f\n", (double)n / (bench_now() - start),
+		(bench_cpu(b->pid) - engine) / (double)n * 1e6);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: bench_product submit SOCKET ENGINE SECONDS\n"
+			"       bench_product load SOCKET ENGINE JOBS SCHEDULE\n"
+			"       bench_product delay SOCKET\n"
+			"       bench_product runs SOCKET ENGINE SPAWNER UID RUNS PROFILE...\n");
+	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench b = { .seconds = argc > 1 ? atof(argv[1]) : 3, .runs = argc > 2 ? atoi(argv[2]) : 4000,
-		.owner = geteuid() };
-	double one, many, single;
-	struct bare spawn;
-	struct run_rate r;
+	struct bench b = {.seconds = 2, .owner = geteuid()};
 
-	if (argc > 7 && strcmp(argv[1], "--at") == 0)
-		return measure_at(argv + 2);
-	if (b.seconds <= 0 || b.runs < BULK) {
-		fprintf(stderr, "usage: bench_product [SECONDS [RUNS]]   (at least %d runs)\n"
-				"       bench_product --at SOCKET ENGINE SPAWNER UID RUNS PROFILE...\n", BULK);
-		return 2;
+	if (argc < 3)
+		return usage();
+	snprintf(b.socket, sizeof(b.socket), "%s", argv[2]);
+	b.pid = argc > 3 ? (pid_t)atoi(argv[3]) : 0;
+	if (argc == 5 && strcmp(argv[1], "submit") == 0) {
+		b.seconds = atof(argv[4]);
+		measure_submissions(&b);
+	} else if (argc == 6 && strcmp(argv[1], "load") == 0) {
+		load(&b, atol(argv[4]), argv[5]);
+	} else if (argc == 3 && strcmp(argv[1], "delay") == 0) {
+		printf("delay.worst %.1f\n", start_delay(&b));
+	} else if (argc > 7 && strcmp(argv[1], "runs") == 0) {
+		b.spawner = (pid_t)atoi(argv[4]);
+		b.owner = (uid_t)atoi(argv[5]);
+		b.runs = atoi(argv[6]);
+		measure_profiles(&b, argv + 7);
+	} else {
+		return usage();
 	}
-	daemon_start(&b);
-	one = limit_commit(b.dir, 1, b.seconds);
-	many = limit_commit(b.dir, BULK, b.seconds);
-	spawn = bare_starts(b.seconds);
-	line("limit: SQLite commits of one row, FULL", one, "", 0);
-	line("limit: SQLite rows in commits of 1000, FULL", many, "", 0);
-	line("limit: posix_spawn and wait of 'true', 8 in flight", spawn.per_second, "", 0);
-
-	single = submit_one_by_one(&b);
-	line("submissions one by one", single, "commits of one row", one);
-	line("submissions by 64 clients", submit_by_many(&b), "one by one", single);
-	line("submissions in requests of 1000", submit_in_bulk(&b), "rows in commits of 1000", many);
-	r = run_all(&b);
-	spawn = between(spawn, bare_starts(b.seconds)); /* measured before and after, because other load changes */
-	print_runs("runs of 'true', durable, 8 in flight", &r, spawn);
-	printf("%-52s %10.1f ms\n", "submission to recorded end of 'true', worst of 20", start_delay(&b));
-	daemon_stop(&b);
 	return 0;
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "exec/proto/spawn_client.h"
 #include "bench/measure.h"
 #include <errno.h>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs in the container of boot.py, once per boot: installs the package, runs jobs as several users and prints TAP.
 import hashlib
+import http.client
 import http.server
 import json
 import os
@@ -251,6 +252,44 @@ def webhooks_and_downloads_work_with_the_default_configuration(notes):
 STARTED, GO = "/var/tmp/started", "/var/tmp/go"
 
 
+def tcp(path, token=None):
+    """The status of a GET over TCP."""
+    client = http.client.HTTPConnection("127.0.0.1", 8470, timeout=30)
+    client.request("GET", path, headers={"Authorization": "Bearer " + token} if token else {})
+    return client.getresponse().status
+
+
+def the_api_over_tcp_works_through_the_socket_unit_without_network(notes):
+    assert sh("systemctl", "is-enabled", "jobschedd-tcp.socket", check=False).stdout.strip() == "disabled"
+    job = add("alice", "--", "sleep", "60")
+    sh("systemctl", "enable", "jobschedd-tcp.socket")
+    sh("systemctl", "stop", "jobschedd.service")
+    sh("systemctl", "start", "jobschedd-tcp.socket", "jobschedd.service")
+    shown = sh("systemctl", "show", "jobschedd", "-p", "PrivateNetwork", "-p", "RestrictAddressFamilies", "-p", "IPAddressDeny").stdout
+    assert "PrivateNetwork=yes" in shown and "RestrictAddressFamilies=AF_UNIX" in shown and "IPAddressDeny=" in shown, shown
+    with open("/proc/%s/net/dev" % main_pid("jobschedd")) as f:
+        assert len(f.read().splitlines()) == 3, "the daemon has only the loopback interface of its own namespace"
+    assert tcp("/healthz") == tcp("/readyz") == 200 and tcp("/v1/jobs") == 401
+    token = jobctl("token", "add", "boot", user="alice").stdout.strip()
+    assert tcp("/v1/jobs", token) == 200
+    assert run_of(job, "alice")["state"] == "running", "the job continues"
+    jobctl("cancel", "--running", str(job), user="alice")
+    sh("systemctl", "disable", "--now", "jobschedd-tcp.socket")
+    with open("/etc/jobsched/jobschedd.conf", "a") as f:
+        f.write("listen = 127.0.0.1:8471\n")
+    sh("systemctl", "restart", "jobschedd", check=False)
+    said = wait_until("the error is logged", 60, lambda: [line for line in sh(
+        "journalctl", "-q", "-b", "-u", "jobschedd", "--no-pager").stdout.splitlines() if "has no network" in line])
+    assert "jobschedd-tcp.socket" in said[-1], said
+    with open("/etc/jobsched/jobschedd.conf") as f:
+        text = f.read()
+    with open("/etc/jobsched/jobschedd.conf", "w") as f:
+        f.write(text.replace("listen = 127.0.0.1:8471\n", ""))
+    sh("systemctl", "reset-failed", "jobschedd", check=False)
+    sh("systemctl", "restart", "jobschedd")
+    wait_until("the daemon answers", 60, lambda: jobctl("status", check=False).returncode == 0)
+
+
 def started():
     with open(STARTED) as f:
         return [line.split() for line in f]
@@ -330,6 +369,7 @@ def first(c):
            users_do_not_see_jobs_of_other_users, a_job_of_root_runs_with_the_default_configuration, settings_of_the_unit_do_not_affect_jobs,
            limits_are_enforced_or_refused_without_a_controller, a_sandboxed_job_can_use_its_secret_and_its_artifact,
            webhooks_and_downloads_work_with_the_default_configuration,
+           the_api_over_tcp_works_through_the_socket_unit_without_network,
            fifty_jobs_survive_ten_restarts_and_an_upgrade, stopping_the_spawner_ends_its_jobs_and_they_restart_later,
            a_boot_job_does_not_run_for_the_current_boot])
     sh("systemctl", "--no-block", "reboot")
@@ -365,6 +405,12 @@ def acknowledged_jobs_survive_the_power_failure(notes):
     jobctl("db", "check")
 
 
+def a_downgrade_is_refused_with_the_reason(notes):
+    said = sh("dpkg", "-i", PAYLOAD + "/jobsched-1.deb", check=False)
+    assert said.returncode != 0 and "is older than the installed 0.1.0-2" in said.stderr, said.stderr
+    assert jobctl("status", check=False).returncode == 0, "the refused downgrade stopped the service"
+
+
 def removing_the_package_ends_all_processes_and_a_purge_removes_the_state(notes):
     job = add("alice", "--", "sleep", "3600")
     wait_until("the job runs", 20, lambda: run_of(job, "alice")["state"] == "running")
@@ -380,7 +426,8 @@ def removing_the_package_ends_all_processes_and_a_purge_removes_the_state(notes)
 
 @boot
 def third(c):
-    c.all([acknowledged_jobs_survive_the_power_failure, removing_the_package_ends_all_processes_and_a_purge_removes_the_state])
+    c.all([acknowledged_jobs_survive_the_power_failure, a_downgrade_is_refused_with_the_reason,
+           removing_the_package_ends_all_processes_and_a_purge_removes_the_state])
 
 
 def main():

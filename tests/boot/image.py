@@ -28,7 +28,7 @@ def run(*words, **more):
 def need(*more):
     if os.geteuid() != 0:
         raise Skip("needs root to boot a container")
-    for name in ("mmdebstrap", "dpkg-deb", "dpkg-shlibdeps", "systemd-nspawn", *more):
+    for name in ("mmdebstrap", "dpkg-deb", "dh", "systemd-nspawn", *more):
         if not shutil.which(name):
             raise Skip("needs " + name)
 
@@ -38,7 +38,7 @@ def packages(work):
     found = []
     for version in ("0.1.0-1", "0.1.0-2"):
         said = run("make", "-s", "-C", BUILD, "deb", "DEB_VERSION=" + version)  # under a parent make, the output has further lines
-        made = next(word for word in said.split() if word.endswith(".deb"))
+        made = next(word for word in said.split() if re.search(r"/jobsched_[^/]*\.deb$", word))
         found.append(shutil.move(made, os.path.join(work, "jobsched-%s.deb" % version[-1])))
     return found
 

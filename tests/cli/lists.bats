@@ -38,6 +38,12 @@ setup_file() {
 @test "lists can be sorted and limited" {
 	[ "$(jobctl list 'web-*' db-1 --sort next -o name | xargs)" = "db-1 web-1 web-2 web-3" ]
 	[ "$(jobctl list --all --sort name -o name | head -1)" = bad ]
+	[ "$(jobctl list 'web-*' --sort -name -o name | xargs)" = "web-3 web-2 web-1" ]
+	[ "$(jobctl list 'web-*' --sort -created -o name | xargs)" = "web-3 web-2 web-1" ]
+	[ "$(jobctl list 'web-*' --queue default -o name | wc -l)" = 3 ]
+	[ "$(jobctl list --queue none -o name)" = "" ]
+	run -2 jobctl list --sort size
+	[[ $output == *"is not next, name, last or created"* ]]
 	[ "$(jobctl list --all --sort last -o name | head -2 | sort | xargs)" = "bad good" ]
 	[ "$(jobctl list --limit 2 -o name | wc -l)" = 2 ]
 }
@@ -60,7 +66,7 @@ setup_file() {
 	[ "$(jobctl list --json | jq -c '.[] | .id')" = "$(jobctl list -o jsonl | jq -c .id)" ]
 	[ "$(jobctl list 'nothing*' --json)" = "[]" ]
 	[ "$(jobctl list 'nothing*' -o jsonl)" = "" ]
-	[ "$(jobctl list web-1 --json | jq -c '.[0] | keys')" = "$(jobctl show web-1 --json | jq -c keys)" ]
+	[ "$(jobctl list web-1 --json | jq -c '.[0] | keys')" = "$(jobctl show web-1 --json | jq -c 'del(.durations) | keys')" ]
 }
 
 @test "csv has a header and quotes special characters" {
@@ -225,8 +231,20 @@ pages() {
 	[ "$(pages list 'web-*' db-1 --limit 2 | sort)" = "$(jobctl list 'web-*' db-1 -o name | sort)" ]
 	jobctl list --all --limit 1000 2>"$DIR/more" >/dev/null
 	! grep cursor "$DIR/more"
+	for key in name -name next -next last -last -created; do
+		[ "$(pages list --all --sort $key --limit 3)" = "$(jobctl list --all --sort $key -o name)" ]
+	done
 	run -2 jobctl list --sort name --cursor 3
+	[[ $output == *"same sort and order"* ]]
 	run -2 jobctl list --cursor x
+}
+
+@test "on a terminal one screenful is shown" {
+	run script -qec "stty rows 11; jobctl list --all" /dev/null
+	[ "$(grep -c 'web-\|db-\|good\|bad' <<<"$output")" -le 6 ]
+	[[ $output == *"there are more: add --cursor"*"--limit 0 for all"* ]]
+	run script -qec "stty rows 11; jobctl list --all --limit 0" /dev/null
+	[[ $output != *"there are more"* ]]
 }
 
 @test "list --watch repeats the list" {

@@ -223,6 +223,7 @@ load daemon
 	grep -qx "tags          team=web" <<<"$output"
 	grep -qx 'env           API_TOKEN=\*\*\*' <<<"$output"
 	grep -qE "^last run      shown#[0-9]+ succeeded" <<<"$output"
+	grep -qE "^durations     p50 [0-9.]+m?s, p95 [0-9.]+m?s of 1 successful run; last [0-9.]+m?s$" <<<"$output"
 	run jobctl show --reveal shown
 	grep -qx 'env           API_TOKEN=hush' <<<"$output"
 	run jobctl show "$(jobctl runs shown -o name)"

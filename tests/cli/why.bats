@@ -59,6 +59,18 @@ setup_file() {
 	run -2 jobctl why hourly -o csv
 }
 
+@test "a job with --after names its parents" {
+	local meaning="after job 'hand' succeeds, or job 'hourly' fails"
+
+	[ "$(jobctl add -n child --after hand --after hourly:failure --after-mode any --dry-run --json -- true | jq -r .explain)" = "$meaning" ]
+	jobctl add -n child --after hand --after hourly:failure --after-mode any -- true
+	[ "$(jobctl why child --json | jq -r '.now.code + ", " + .now.message')" = "after, it runs $meaning" ]
+	[ "$(jobctl why child --json | jq -r .now.command)" = "jobctl show --graph child" ]
+	[[ $(jobctl show child) == *"meaning"*" $meaning"* ]]
+	[[ $(jobctl next child 2>&1) == *"no upcoming slots; the job runs $meaning" ]]
+	jobctl rm -y child
+}
+
 @test "list and show show what a job waits for" {
 	for i in $(seq 50); do
 		[[ $(jobctl list again) == *" retry "* ]] && break

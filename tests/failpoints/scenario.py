@@ -29,6 +29,8 @@ RENEWED = LEASE * 0.6   # a node that is away for less keeps its lease, which is
 RECORDED = 1.0          # seconds; an end that is older must have been recorded
 LOOSE = dict(eps=60, takeover=60, recover=60, min_slots=1, min_faults=0)
 MAY_END = {0, 75, -signal.SIGKILL}  # allowed exit statuses of an engine: stopped, to be restarted, killed
+LOST = 5                # the outcome of an attempt whose node was lost
+CLOCK_OF_DAY = 10 ** 15 # microseconds; a smaller time in the store is one of CLOCK_BOOTTIME
 HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END FROM runs WHERE state IN (1, 2)"
 NODES = "SELECT id, name FROM nodes"
 
@@ -354,8 +356,17 @@ class Case:
 
     # ---- the judgement ----
 
+    def lapsed(self):
+        """The "run/attempt" that were ended because their node had not renewed its lease, by the times in the store."""
+        boot = int((time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)) * 1000000)
+        renewed = {node: at if at >= CLOCK_OF_DAY else at + boot for node, at in self.ad.query("SELECT id, renewed_at FROM nodes")}
+        return {"%d/%d" % (run, number) for run, number, node, ended in
+                self.ad.query("SELECT run, number, node, ended_at FROM attempts WHERE outcome = %d" % LOST)
+                if node in renewed and ended - renewed[node] > RENEWED * 1000000}
+
     def struck(self, bodies, history):
         """Adds the runs that the failpoint itself affected."""
+        self.hit |= self.lapsed()
         if self.spawner_struck and self.fired:
             # workers die with their spawner, and unreported ends are lost with it
             for h in history:

@@ -4,7 +4,7 @@
  * bytes.
  */
 #include "base/buf.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include <stdlib.h>
 #include <string.h>
 

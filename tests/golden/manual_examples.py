@@ -37,6 +37,8 @@ PAGES = (
     ("jobsched-policies.7", True, True, 20),
     ("jobsched-cluster.7", False, True, 10),
     ("jobsched-command.7", True, True, 8),
+    ("jobsched-executors.7", True, True, 3),
+    ("jobsched-metrics.7", True, True, 3),
     ("jobsched-net.8", True, True, 2),
     ("jobsched-sandbox.7", True, True, 5),
     ("jobsched-spawner.8", False, True, 5),

@@ -45,9 +45,11 @@ def a_submitted_job_is_found_by_number_and_name():
         assert job["command"] == spec["command"] and job["timeout"] == 5400 and job["grace"] == 0.5, job
         assert job["next_at"] == LATER and job["last_run"] is None and job["run"] is None, job
         del job["existed"], job["replaced"], job["run"], job["findings"]
-        assert d.api().get("/v1/jobs/%d" % job["id"]) == job
-        assert d.api().get("/v1/jobs/backup") == job
+        shown = dict(job, durations={"count": 0, "p50": None, "p95": None, "last": None, "unusual": None})
+        assert d.api().get("/v1/jobs/%d" % job["id"]) == shown
+        assert d.api().get("/v1/jobs/backup") == shown
         assert d.api().get("/v1/jobs")["jobs"] == [job]
+        assert d.api().get("/v1/jobs?durations=true")["jobs"] == [shown]
 
 
 @case
@@ -60,6 +62,7 @@ def the_response_to_a_submission_equals_the_stored_job():
         del job["existed"], job["replaced"], job["run"], job["findings"]
         shown = d.api().get("/v1/jobs/%d" % job["id"])
         assert shown.pop("waiting_for")["code"] == "no_room" and job.pop("waiting_for") is None, (shown, job)
+        assert shown.pop("durations")["count"] == 0, shown
         assert shown == job, {k: (job[k], shown[k]) for k in job if job[k] != shown[k]}
 
 
@@ -498,7 +501,7 @@ def the_status_has_counts_and_names():
         d.wait_final(d.add(command=TRUE)["id"])
         d.add(command=TRUE, schedule=LATER)
         s = d.api().get("/v1/status")
-        assert s["store"] == {"kind": "sqlite", "place": d.db_path, "away_since": None, "away_why": None, "full": False} and s["spawner_up"] is True, s
+        assert s["store"] == {"kind": "sqlite", "place": d.db_path, "away_since": None, "away_why": None, "full": False, "risk": None} and s["spawner_up"] is True, s
         assert s["jobs"]["active"] == 1 and s["jobs"]["finished"] == 1 and s["runs"]["succeeded"] == 1, s
         assert s["next_slot"] == LATER and s["uptime"] >= 0 and s["version"] and s["node"]["id"], s
 

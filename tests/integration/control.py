@@ -185,13 +185,13 @@ def run_exits_like_wait_and_passes_parameters():
 def a_trigger_obeys_overlap_unless_forced():
     with Daemon() as d:
         d.start()
-        d.add(name="one", command=["sleep", "2"], schedule=["manual"])
-        first = d.jobctl("run", "one").stdout.strip()
+        d.add(name="one", command=["sleep", "300"], schedule=["manual"])
+        d.jobctl("run", "one")
         d.wait_running("one")
         assert d.jobctl("run", "one", "--wait", check=False).returncode == 12
         d.jobctl("run", "one", "--force")
-        wait_until("two at a time", 20, lambda: sum(r["state"] == "running" for r in d.runs("one")) == 2)
-        d.jobctl("wait", first)
+        wait_until("two at a time", 60, lambda: sum(r["state"] == "running" for r in d.runs("one")) == 2)
+        d.jobctl("cancel", "one", "--running")
 
 
 @case

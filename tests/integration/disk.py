@@ -227,18 +227,36 @@ def a_file_system_that_becomes_read_only_ends_the_daemon_with_75():
                     os.kill(pid, 9)
 
 
+def stall_shortly(d, point):
+    """A submission during a stall of 2 s succeeds without a report. Returns the ids of its jobs.
+
+    The daemon reports a stall after 3 s. A busy machine can stretch the stall beyond that; then the trial is repeated.
+    """
+    added = []
+    for trial in range(10):
+        answers, reported = [], d.said().count("is unavailable")
+        asking = threading.Thread(target=lambda: answers.append(
+            Api(d.socket).call("POST", "/v1/jobs", {"command": ["true"], "key": "short%d" % trial})))
+        began = time.monotonic()
+        with frozen(point):
+            asking.start()
+            time.sleep(2)
+        stalled = time.monotonic() - began
+        asking.join()
+        added.append(d.api().post("/v1/jobs", {"command": ["true"], "key": "short%d" % trial})["id"])
+        assert d.wait_final(added[-1])["state"] == "succeeded"
+        if stalled < 2.8:
+            assert answers[0][0] == 201, answers
+            assert d.said().count("is unavailable") == reported, d.said()
+            return added
+    raise Skip("the machine is too busy for a stall of less than 3 s")
+
+
 @case
 def a_disk_that_stalls_is_waited_for_and_reported_after_a_while():
     with ext4() as (point, _), Daemon(state=point) as d:
         d.start()
-        done = []
-        asking = threading.Thread(target=lambda: done.append(d.add(command=["true"], key="short")))
-        with frozen(point):
-            asking.start()
-            time.sleep(2)
-        asking.join()
-        assert d.wait_final(done[0]["id"])["state"] == "succeeded"
-        assert "is unavailable" not in d.said(), d.said()
+        done, short = [], stall_shortly(d, point)
         job = d.add(command=["sh", "-c", "exit 7"], schedule=["now + 2s"])["id"]
         with frozen(point):
             asking = threading.Thread(target=lambda: done.append(Api(d.socket).call("POST", "/v1/jobs", {"command": ["true"], "key": "long"})))
@@ -247,13 +265,13 @@ def a_disk_that_stalls_is_waited_for_and_reported_after_a_while():
             status, answer = d.api().call("POST", "/v1/jobs", {"command": ["true"]})
             assert status == 503 and "no answer from its file system" in answer["error"]["message"], answer
             asking.join()
-            assert done[1][0] == 504 and done[1][1]["error"]["code"] == "uncertain", done[1]
+            assert done[0][0] == 504 and done[0][1]["error"]["code"] == "uncertain", done[0]
         run = d.wait_final(job)
         assert (run["state"], run["exit_code"], run["attempt"]) == ("failed", 7, 1), run
         assert "the store answers again" in d.said()
         # the operations with an unknown result were done once
         d.wait_final(d.add(command=["true"], key="long")["id"])
-        assert len(d.runs()) == 3, d.runs()
+        assert len([r for r in d.runs() if r["job"] not in short]) == 2, d.runs()
 
 
 def digest(directory):
@@ -352,11 +370,16 @@ def a_damaged_store_is_refused_or_gives_correct_answers():
                 assert d.process.returncode == 78, (d.process.returncode, d.said()[-2000:])
                 refused += 1
                 continue
+            unchecked = Api(d.socket, contract=None)  # columns without a checksum, such as times, can have any value
             try:
-                status, answer = d.api().call("GET", "/v1/jobs?limit=1000")
+                status, answer = unchecked.call("GET", "/v1/jobs?limit=1000")
                 assert status in (200, 500), (status, answer)
+                wrong = [j for j in answer.get("jobs", ()) if j["command"] != ["true"]]
+                assert not wrong, wrong
             except Unreachable:
                 pass  # it found a damaged row in the middle of its response and aborted it
+            finally:
+                unchecked.close()
             d.process.terminate()
             assert d.ended() in (0, 75), d.said()[-2000:]
         return "%d of 12 refused" % refused

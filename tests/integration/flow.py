@@ -107,7 +107,7 @@ def the_environment_of_a_command_names_job_run_and_key():
         assert given["TZ"] == "Europe/Paris"
         assert {"HOME", "LOGNAME", "USER", "SHELL", "PATH"} <= set(given)
         strange = {n for n in given if not n.startswith("JOBSCHED_")} - {
-            "HOME", "LOGNAME", "USER", "SHELL", "PATH", "LANG", "TZ", "MINE", "PWD", "SHLVL", "_"}
+            "HOME", "LOGNAME", "USER", "SHELL", "PATH", "LANG", "TZ", "MINE", "PWD", "SHLVL", "_", "TRACEPARENT"}
         assert not strange, "the environment has unexpected variables: %s" % strange
         keys = {given["JOBSCHED_KEY"]}
         for _ in range(2):

@@ -77,7 +77,7 @@ def the_environment_is_the_owners_and_inherits_nothing_from_root():
                  "JOBSCHED_RUN": str(run["id"]), "JOBSCHED_ATTEMPT": "1"}
         for name, value in fixed.items():
             assert said[name] == value, (name, said)
-        others = {"JOBSCHED_" + n for n in ("SLOT", "SLOT_MS", "KEY", "FENCE", "NODE", "SPAWNER")}
+        others = {"JOBSCHED_" + n for n in ("SLOT", "SLOT_MS", "KEY", "FENCE", "NODE", "SPAWNER")} | {"TRACEPARENT"}
         assert set(said) == set(fixed) | others, set(said) ^ (set(fixed) | others)
 
 

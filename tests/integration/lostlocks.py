@@ -3,12 +3,14 @@
 # A process loses its POSIX locks on a file when it closes any descriptor of that file.
 # The guard process then keeps the WAL, and the daemon exits.
 import ctypes
+import fcntl
 import os
 import platform
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Daemon, Skip, case, main, wait_until
@@ -193,6 +195,39 @@ def a_killed_guard_is_restarted_and_ends_with_the_daemon():
         guard_of(d)
         assert d.stop() == 0
         assert not lockers(d.db_path), "the guard was still running after the daemon had stopped"
+
+
+# Locks and unlocks ranges of a file without end, so that the kernel's list of locks changes while it is read.
+CHURN = """
+import fcntl, random, sys, tempfile
+with tempfile.TemporaryFile() as f:
+    while True:
+        at = random.randrange(400) * 2
+        fcntl.lockf(f, random.choice((fcntl.LOCK_EX, fcntl.LOCK_UN)), 1, at)
+"""
+
+
+@case
+def lost_locks_are_detected_among_the_locks_of_other_programs():
+    with Daemon() as d:
+        d.start()
+        assert d.stop() == 0
+        with open(d.db_path, "r+b") as other:
+            fcntl.lockf(other, fcntl.LOCK_SH, 510, 0x40000002)  # before the daemon, so that the kernel names this holder
+            d.start()
+            guard_of(d)
+            churning = [subprocess.Popen([sys.executable, "-c", CHURN]) for _ in range(3)]
+            try:
+                for _ in range(300):  # each close makes the guard check the locks
+                    os.close(os.open(d.db_path + "-shm", os.O_RDONLY))
+                    time.sleep(0.02)
+            finally:
+                for process in churning:
+                    process.kill()
+                    process.wait()
+            assert d.process.poll() is None, d.said()
+            open_and_close(d.process.pid, descriptor(d.process.pid, os.path.realpath(d.db_path)))  # the lock of 'other' stays
+            assert d.ended(60) == EXIT_TRY_AGAIN, d.said()
 
 
 if __name__ == "__main__":

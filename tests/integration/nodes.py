@@ -127,3 +127,15 @@ def each_slot_once(c, asked, job, name, seconds):
             assert words[-1] == "succeeded" and set(words[:-1]) <= {"lost", "stale"}, words
     assert set(slots) <= set(began), set(slots) - set(began)
     assert not c.bodies(name, "O"), "two runs of the job overlapped"
+
+
+def run_on(c, holder, **spec):
+    """Adds a job that runs on this node, because the others are drained until it has started."""
+    others = [c.nodes.index(d) for d in c.others(holder) if d.process.poll() is None]
+    for i in others:
+        holder.api().post("/v1/nodes/n%d/drain" % i)
+    job = holder.add(**spec)
+    wait_until("the run has started", 30, lambda: [r for r in holder.runs(job["id"]) if r["started_at"]])
+    for i in others:
+        holder.api().post("/v1/nodes/n%d/undrain" % i)
+    return job["id"], holder.runs(job["id"])[0]["id"]

@@ -20,10 +20,12 @@ class Server:
         if not versions:
             raise Skip("needs Debian's postgresql")
         self.bin = os.path.join(BIN, versions[-1], "bin")
+        self.server_bin = os.environ.get("JOBSCHED_PG_BIN", self.bin)  # see tests/nemesis/versions.py
         self.dir = tempfile.mkdtemp(prefix="jobsched-pg.")
         self.data = os.path.join(self.dir, "data")
         self.listen = listen
         self.before = list(before)
+        self.connections = 40
         self.user = []
         if os.geteuid() == 0:
             who = pwd.getpwnam("postgres")
@@ -33,7 +35,8 @@ class Server:
         self.url = "postgresql://jobsched@/postgres?host=" + self.dir
 
     def call(self, program, *words):
-        done = subprocess.run([*self.before, *self.user, os.path.join(self.bin, program), *words], cwd="/", text=True,
+        where = self.server_bin if program in ("initdb", "pg_ctl", "postgres") else self.bin
+        done = subprocess.run([*self.before, *self.user, os.path.join(where, program), *words], cwd="/", text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         assert done.returncode == 0, (program, done.stdout)
         return done.stdout
@@ -45,7 +48,7 @@ class Server:
 
     def start(self):
         self.call("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", os.path.join(self.dir, "log"), "-o",
-                  "-c listen_addresses='%s' -c unix_socket_directories='%s' -c max_connections=40" % (self.listen, self.dir), "start")
+                  "-c listen_addresses='%s' -c unix_socket_directories='%s' -c max_connections=%d" % (self.listen, self.dir, self.connections), "start")
         return self
 
     def stop(self, mode="immediate"):

@@ -74,4 +74,32 @@ elsewhere() {
 }
 lint "quickstart with another XDG_RUNTIME_DIR finds the running scheduler" elsewhere
 lint "quickstart stop ends the scheduler" stopped
+
+# The place of the sockets and, for root, of the database.
+cluster_place() {
+	cat "$work/home/.local/state/jobsched/cluster/place"
+}
+cluster() {
+	"$work/tree/quickstart" cluster >"$work/out" 2>&1 </dev/null || { echo "quickstart cluster failed"; cat "$work/out"; return; }
+	first=$(sed -n 's/^attempt 1 runs on //p' "$work/out") second=$(sed -n 's/^attempt 2 runs on //p' "$work/out")
+	case $first,$second in
+	n[123],n[123]) [ "$first" != "$second" ] || echo "both attempts ran on $first" ;;
+	*) echo "the output does not show two attempts:"; cat "$work/out" ;;
+	esac
+	grep -qx finished "$work/out" || echo "the second attempt did not finish"
+	grep -qE "^$first +lost" "$work/out" || echo "the killed node $first is not listed as lost"
+	sed -n '/^--- Step 5/,$p' "$work/out" | grep -cE '^n[123] +alive' | grep -qx 3 || echo "the killed node is not back"
+}
+cluster_stopped() {
+	place=$(cluster_place)
+	[ -S "$place/.s.PGSQL.5432" ] || echo "PostgreSQL has no socket in '$place'"
+	"$work/tree/quickstart" stop >"$work/out" 2>&1 || echo "quickstart stop failed"
+	grep -q '^cluster .*ended' "$work/out" || { echo "quickstart stop does not mention the cluster"; cat "$work/out"; }
+	[ ! -e "$place" ] && [ ! -e "$work/home/.local/state/jobsched/cluster" ] || echo "files are left"
+	grep -lsaF "$place/" /proc/[0-9]*/cmdline | cut -d / -f 3 | while read -r pid; do
+		{ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -E '^[^ ]*(jobsched|postgres)' && echo "process $pid is left"
+	done
+}
+lint "quickstart cluster runs the job of a killed node on another node" cluster
+lint "quickstart stop ends the cluster and deletes its files" cluster_stopped
 finish

@@ -83,6 +83,7 @@ class Targets:
         self.tcp.close()
         self.abstract.close()
         self.service.close()
+        os.unlink("/run/jobsched-%d" % self.port)
         os.unlink(self.mark)
         subprocess.run(["ipcrm", "-m", str(self.shm)], check=True)
 

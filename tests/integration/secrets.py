@@ -126,9 +126,12 @@ def a_prefix_of_a_secret_is_shown_without_a_long_delay():
     with Daemon() as d:
         d.start()
         secret = put(os.path.join(d.dir, "secret"), VALUE)
-        job = d.add(secrets={"A": secret}, script="printf 'continue? co'; sleep 3")["id"]
+        go = os.path.join(d.dir, "go")
+        job = d.add(secrets={"A": secret}, script="printf 'continue? co'; until [ -e '%s' ]; do sleep 0.05; done" % go)["id"]
         run = d.wait_running(job)["id"]
-        wait_until("the output is complete before the end", 2.5, lambda: output(d, run) == "continue? co")
+        wait_until("the output is complete before the end", 60, lambda: output(d, run) == "continue? co")
+        assert d.runs(job)[0]["state"] == "running"
+        open(go, "w").close()
 
 
 @case

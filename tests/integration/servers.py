@@ -202,4 +202,35 @@ def a_server_without_free_connections_is_reported_and_retried():
             assert d.wait_final(d.add(command=["true"], key="one")["id"])["state"] == "succeeded"
 
 
+@case
+def the_password_is_changed_without_a_restart():
+    """Open sessions continue; new ones read the password file again. The steps of jobsched-cluster(7)."""
+    with Server() as s:
+        s.sql("CREATE ROLE app LOGIN PASSWORD 'first'; GRANT CREATE ON DATABASE postgres TO app")
+        with open(os.path.join(s.data, "pg_hba.conf"), "r+") as f:
+            rest = f.read()
+            f.seek(0)
+            f.write("local all app scram-sha-256\n" + rest)
+        s.sql("SELECT pg_reload_conf()")
+        with Daemon("store = %s\n" % s.url.replace("jobsched@", "app@")) as d:
+            passwords = os.path.join(d.dir, "pgpass")
+
+            def set_password(word):
+                with open(os.open(passwords + ".new", os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+                    f.write("*:*:*:app:%s\n" % word)
+                os.rename(passwords + ".new", passwords)
+            set_password("first")
+            d.env["PGPASSFILE"] = passwords
+            d.start()
+            daemon = d.process.pid
+            s.sql("ALTER ROLE app PASSWORD 'second'")
+            assert d.wait_final(d.add(command=["true"])["id"])["state"] == "succeeded"
+            set_password("second")
+            s.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
+            wait_until("the store is back", 60, lambda: back(d))
+            job = wait_until("a job is stored", 60, lambda: added(d, {"command": ["true"], "key": "after"}))
+            assert d.wait_final(job, 60)["state"] == "succeeded"
+            assert d.process.pid == daemon and d.process.poll() is None
+
+
 main()

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Api, Daemon, Unreachable, case, main, need_program, need_root, wait_until
+from harness import Api, Daemon, Skip, Unreachable, case, main, need_program, need_root, wait_until
 
 
 @case
@@ -198,6 +198,20 @@ def the_journal_gets_fields_and_a_terminal_gets_lines():
     with Daemon() as d:
         d.start()
         assert "jobschedd: ready: " in d.said(), d.said()
+
+
+@case
+def a_used_up_inotify_limit_is_named_with_the_setting():
+    """A user namespace has its own limit, so that no other program of the machine is affected."""
+    need_program("unshare")
+    limited = ["unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 >/proc/sys/user/max_inotify_instances && exec \"$@\"", "sh"]
+    if subprocess.run([*limited, "true"], capture_output=True).returncode != 0:
+        raise Skip("cannot make a user namespace with a limit of its own")
+    with Daemon() as d:
+        plain = d.command()
+        d.command = lambda: limited + plain
+        code, said = d.run()
+        assert code == 1 and "fs.inotify.max_user_instances" in said, (code, said)
 
 
 main()

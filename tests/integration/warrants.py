@@ -41,7 +41,7 @@ def record(tag, data):
 JOB = bytes(range(16))
 
 
-def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77, name=None, job=JOB, env=()):
+def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77, name=None, job=JOB, env=(), gate=False):
     """An encoded execution specification, built independently of the C code. job=None: as in the first version of warrants."""
     text = record(1, struct.pack("<q", uid)) + record(2, owner.encode())
     text += b"".join(record(3, word.encode()) for word in argv) + record(4, b"UTC")
@@ -53,7 +53,8 @@ def order(uid, owner, *argv, stdin=None, notices=(), umask=0o77, name=None, job=
     text += b"".join(record(10, n.encode()) for n in notices)
     if name is not None:
         text += record(43, name.encode())
-    return text + (record(44, job) if job is not None else b"")
+    text += record(44, job) if job is not None else b""
+    return text + (record(53, struct.pack("<q", 1)) if gate else b"")
 
 
 def first_version(s, text):
@@ -326,6 +327,42 @@ def warrants_survive_an_upgrade_and_a_reload_with_an_invalid_configuration():
 
 
 @case
+def the_warrant_key_is_replaced_while_roots_jobs_run():
+    """The steps of jobsched-spawner(8)."""
+    with System() as s:
+        s.start()
+        key, second = "/var/lib/jobsched-spawner/warrant.key", "/var/lib/jobsched-spawner/warrant.key.second"
+
+        def reload():
+            before = s.said().count("resumed with")
+            s.spawner.send_signal(signal.SIGHUP)
+            wait_until("the spawner has reloaded", 30, lambda: s.said().count("resumed with") > before)
+
+        def run(name):
+            s.jobctl("root", "run", name, "--wait")
+        s.jobctl("root", "add", "-n", "early", "--manual", "--", "true")
+        s.jobctl("root", "add", "-n", "forgotten", "--manual", "--", "true")
+        with open(os.open(second, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+            f.write(os.urandom(32))
+        reload()
+        run("early")
+        os.rename(key, key + ".old")
+        os.rename(second, key)
+        os.rename(key + ".old", second)
+        reload()
+        run("early")
+        s.jobctl("root", "add", "-n", "late", "--manual", "--", "true")
+        s.jobctl("root", "approve", "--yes", "early")
+        os.unlink(second)
+        reload()
+        run("early")
+        run("late")
+        s.jobctl("root", "run", "forgotten")
+        wait_until("the run is refused", 20, lambda: any("warrant" in (a["error"] or "") for r in s.runs("root", 2)
+                                                    for a in s.attempts("root", r["id"])))
+
+
+@case
 def a_template_of_root_is_used_only_unchanged():
     with System() as s:
         s.start()
@@ -392,6 +429,41 @@ def a_warrant_is_valid_for_one_job_and_one_name():
         with Spawner(s, 0) as root:
             given, why = root.ask(order(0, "root", *argv, job=None))
             assert not given and "jobctl of this version" in why, why
+
+
+@case
+def a_warrant_covers_the_gate():
+    with System() as s:
+        s.start()
+        s.jobctl("root", "add", "-n", "r", "--manual", "--gate", "echo approved", "--gate-timeout", "20s", "--", "echo", "started")
+        s.jobctl("root", "run", "r", "--wait")
+        assert s.jobctl("root", "log", "r").stdout == "approved\nstarted\n"
+        # without a terminal root cannot confirm another gate
+        for change in ("gate=echo worse", "gate-timeout=30s"):
+            refused = s.jobctl("root", "set", "r", change, check=False)
+            assert refused.returncode == 4 and "--yes" in refused.stderr and "command: " in refused.stderr, refused
+        # the API refuses another gate, gate time or no gate with the warrant of the first one
+        approved = s.api("root").get("/v1/jobs/r")["warrant"]
+        for change in ({"gate": "echo worse"}, {"gate_timeout": 30}, {"gate": None}):
+            status, answer = s.api("root").call("PATCH", "/v1/jobs/r", dict(change, warrant=approved))
+            assert (status, answer["error"]["field"]) == (403, "warrant"), answer
+        s.jobctl("root", "run", "r", "--wait")
+        s.jobctl("root", "set", "--yes", "r", "gate=echo other")
+        s.jobctl("root", "run", "r", "--wait")
+        assert s.jobctl("root", "log", "r").stdout == "other\nstarted\n"
+        s.engine.terminate()
+        s.engine.wait(20)
+        # the spawner itself, without the definition: any word before the command, and that they are a gate
+        words = ["/bin/sh", "-c", '[ "$1" = open ] || exit 7; shift; exec "$@"', "gate"]
+        mine = order(0, "root", *words, "open", "/bin/true", gate=True)
+        with Spawner(s, 0) as root:
+            warrant, _ = root.ask(mine)
+        with Spawner(s, 990) as e:
+            e.hello()
+            assert e.start(1000, mine, warrant) == ("ended", 0)
+            assert e.start(1001, order(0, "root", *words, "closed", "/bin/true", gate=True), warrant)[0] == NO_WARRANT
+            assert e.start(1002, order(0, "root", *words, "open", "/bin/true"), warrant)[0] == NO_WARRANT
+            assert e.start(1003, order(0, "root", "/bin/true"), warrant)[0] == NO_WARRANT
 
 
 @case

@@ -11,6 +11,7 @@ class Web:
         handler = type("Handler", (http.server.BaseHTTPRequestHandler,), dict(methods, log_message=lambda *_: None))
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # the client may have left
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = "http://127.0.0.1:%d" % self.server.server_port
 

@@ -150,7 +150,7 @@ def a_run_that_waits_for_another_run_of_its_job_is_explained():
     with Daemon() as d:
         d.start()
         held = d.add(name="held", command=["sleep", "60"], schedule=["every 1s"], overlap="queue")["id"]
-        said = expect(d, held, "overlap", "run ", "has been running since")
+        said = expect(d, held, "overlap", "it waits for the end of run ", "has been running since")
         assert said["command"].startswith("jobctl cancel held#"), said
         expect_listed(d, held, "overlap")
         expect_past(d, held, "limit", "waiting")
@@ -237,6 +237,8 @@ def an_ended_job_is_reported_with_the_user_who_ended_it():
         once = d.add(command=["true"])["id"]
         expect(d, once, "finished", "no further slots")
         expect(d, d.add(command=["true"], schedule=["manual"])["id"], "manual", "triggered")
+        d.add(name="hand", command=["true"], schedule=["manual"])
+        expect(d, d.add(command=["true"], after=["hand:failure"])["id"], "after", "it runs after job 'hand' fails")
         expect(d, d.add(command=["true"], schedule=["@reboot"])["id"], "boot")
         expect(d, d.add(command=["sleep", "60"], schedule=["after-finish 1s"])["id"], "running", seconds=20)
         expect(d, lost, "suspended", "bad_zone", seconds=30)

@@ -7,7 +7,7 @@ described() {
 	sed -n '/^1\. Directories/,/^2\. /s/^    \(\(src\|cmd\)\/[a-z/-]*\) .*/\1/p' HACKING | sort
 }
 existing() {
-	find src cmd -type f \( -name '*.c' -o -name '*.sql' \) | sed 's,/[^/]*$,,' | sort -u
+	find src cmd -type f \( -name '*.c' -o -name '*.sql' -o -name '*.js' \) | sed 's,/[^/]*$,,' | sort -u
 }
 directories() {
 	described >"$work/described"

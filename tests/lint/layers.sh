@@ -9,7 +9,9 @@ cat >"${TMPDIR:-/tmp}/layers.$$" <<'RULES'
 src/base | systemd/sd-journal.h
 src/core/time base |
 src/core/job base core/time |
+src/core/start base core/job |
 src/core/decide base core/time core/job |
+src/core/crontab base core/time core/job |
 src/store base core/time core/job store/backend |
 src/store/backend base | sqlite3.h libpq-fe.h
 src/store/ops base core/time core/job core/decide store store/backend store/read store/ops/job store/ops/node store/ops/run |
@@ -17,31 +19,50 @@ src/store/ops/job base core/time core/job core/decide store store/backend store/
 src/store/ops/node base core/time core/job core/decide store store/backend store/ops store/ops/run store/read |
 src/store/ops/run base core/time core/job core/decide store store/backend store/ops store/ops/job store/ops/node |
 src/store/read base core/time core/job core/decide store store/backend |
-src/wire base core/time core/job | jansson.h
-src/exec/proto base core/job | systemd/sd-event.h
-src/exec/child base core/job | seccomp.h
-src/exec/worker base core/job exec/proto exec/child | security/pam_appl.h
-src/exec/spawner base core/job exec/proto exec/child exec/worker |
-src/net base net/unpack | systemd/sd-event.h curl/curl.h
+src/wire base core/time core/job | jansson.h gnutls/
+src/exec/proto base core/job core/start | systemd/sd-event.h
+src/exec/child base core/job core/start | seccomp.h
+src/exec/worker base core/job core/start exec/proto exec/child | security/pam_appl.h
+src/exec/spawner base core/crontab core/job core/start exec/proto exec/child exec/worker |
+src/net base core/job net/unpack | systemd/sd-event.h curl/curl.h librdkafka/
 src/net/unpack base | archive.h archive_entry.h seccomp.h
-src/daemon/loop base core/time core/job core/decide store store/backend store/ops store/read net exec/proto | systemd/ ini.h
+src/spool base |
+src/web |
+src/daemon/metrics base core/job core/decide store store/ops store/read |
+src/daemon/loop base core/time core/job core/start core/decide store store/backend store/ops store/read net exec/proto daemon/metrics | systemd/ ini.h
+src/daemon/trace base core/job net daemon/loop daemon/metrics | systemd/sd-event.h jansson.h
 src/daemon/artifact base core/job exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/schedule base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run wire exec/proto daemon/loop daemon/artifact | systemd/sd-event.h
-src/daemon/notify base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h jansson.h
-src/daemon/retention base core/job store store/ops store/read wire exec/proto daemon/loop | systemd/sd-event.h zlib.h
+src/daemon/schedule base core/time core/job core/start core/crontab core/decide store store/ops store/ops/job store/ops/node store/ops/run wire net exec/proto daemon/loop daemon/artifact daemon/metrics daemon/trace | systemd/sd-event.h
+src/daemon/notify base core/job core/start store store/ops store/read wire exec/proto daemon/loop daemon/metrics | systemd/sd-event.h jansson.h
+src/daemon/container base core/time core/crontab daemon/loop | systemd/sd-event.h microhttpd.h
+src/daemon/crontab base core/time core/job core/crontab core/decide store store/ops store/ops/job store/read wire exec/proto daemon/loop daemon/schedule |
+src/daemon/archive base core/job store store/read wire exec/proto net daemon/loop daemon/metrics | systemd/sd-event.h zlib.h jansson.h
+src/daemon/retention base core/job store store/ops store/read exec/proto daemon/loop daemon/archive | systemd/sd-event.h
 src/daemon/cluster base core/job store store/ops store/ops/node store/read exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/submit | systemd/ microhttpd.h jansson.h
-src/daemon/api/submit base core/time core/job core/decide store store/ops/job store/read wire daemon/loop | jansson.h
-src/daemon/api/routes base core/time core/job core/decide store store/ops store/ops/job store/ops/node store/ops/run store/read wire exec/proto daemon/loop daemon/api daemon/api/submit daemon/cluster daemon/retention daemon/schedule | systemd/sd-event.h
-src/daemon base core/job store store/backend store/ops store/ops/node store/ops/run store/read daemon/loop daemon/api daemon/api/submit daemon/artifact daemon/cluster daemon/notify daemon/retention daemon/schedule | systemd/
-cmd/jobctl base core/time core/job wire exec/proto jobctl jobctl/render jobctl/spec jobctl/verbs | jansson.h argtable2.h argtable3.h
-cmd/jobctl/render base core/time core/job wire jobctl jobctl/spec | jansson.h
-cmd/jobctl/spec base core/time core/job wire jobctl | jansson.h
-cmd/jobctl/verbs base core/time core/job wire exec/proto jobctl jobctl/render jobctl/spec | jansson.h
+src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/auth daemon/api/submit daemon/metrics | systemd/ microhttpd.h jansson.h
+src/daemon/api/auth base core/job store store/read daemon/loop | systemd/sd-event.h jansson.h gnutls/ rhonabwy.h
+src/daemon/api/submit base core/time core/job core/start core/decide store store/ops/job store/read wire daemon/loop | jansson.h
+src/daemon/api/routes base core/time core/job core/start core/decide store store/ops store/ops/job store/ops/node store/ops/run store/read wire exec/proto daemon/loop daemon/api daemon/api/auth daemon/api/submit daemon/archive daemon/cluster daemon/retention daemon/schedule daemon/crontab daemon/metrics web | systemd/sd-event.h
+src/daemon base core/decide core/job store store/backend store/ops store/ops/node store/ops/run store/read daemon/loop daemon/api daemon/api/auth daemon/api/submit daemon/archive daemon/artifact daemon/cluster daemon/notify daemon/retention daemon/schedule daemon/crontab daemon/metrics daemon/trace | systemd/
+cmd/at base core/job core/time wire spool jobctl jobctl/spec at | jansson.h
+cmd/crontab base core/crontab core/time spool crontab |
+cmd/jobctl base core/time core/job core/start wire exec/proto jobctl jobctl/complete jobctl/defs jobctl/doctor jobctl/render jobctl/spec jobctl/verbs | jansson.h argtable2.h argtable3.h
+cmd/jobctl/complete base core/job wire jobctl jobctl/doctor jobctl/spec | jansson.h
+cmd/jobctl/crontab base core/time core/job core/crontab jobctl jobctl/render jobctl/spec | jansson.h
+cmd/jobctl/cron base jobctl | jansson.h
+cmd/jobctl/defs base core/time core/crontab core/job wire jobctl jobctl/spec | jansson.h
+cmd/jobctl/doctor base core/time wire jobctl | jansson.h
+cmd/jobctl/render base core/time core/job core/decide wire jobctl jobctl/spec | jansson.h
+cmd/jobctl/spec base core/time core/job core/start core/decide wire jobctl | jansson.h
+cmd/jobctl/top base core/job wire jobctl jobctl/render | jansson.h curses.h
+cmd/jobctl/verbs base core/time core/job core/start core/crontab wire exec/proto jobctl jobctl/complete jobctl/crontab jobctl/defs jobctl/doctor jobctl/render jobctl/spec jobctl/top jobctl/cron | jansson.h
+cmd/jobctl/verbs/system base core/time core/job core/start core/crontab wire exec/proto jobctl jobctl/complete jobctl/crontab jobctl/defs jobctl/doctor jobctl/render jobctl/spec jobctl/top jobctl/cron jobctl/verbs | jansson.h
+cmd/jobsched-at-run base |
+cmd/jobsched-crontab base spool |
 cmd/jobsched-init |
 cmd/jobsched-net base net | systemd/
 cmd/jobsched-spawner base core/job exec/proto exec/child exec/worker exec/spawner jobsched-spawner |
-cmd/jobschedd base store/backend daemon daemon/loop | systemd/
+cmd/jobschedd base core/crontab store/backend daemon daemon/container daemon/loop | systemd/
 RULES
 trap 'rm -f "${TMPDIR:-/tmp}/layers.$$"' EXIT
 
@@ -81,7 +102,7 @@ own() {
 		name = $0
 		sub(/^[^<]*</, "", name)
 		sub(/>.*/, "", name)
-		if (name !~ /^(sqlite3|libpq|postgres|jansson|microhttpd|seccomp|systemd\/|argtable|ini\.h|curl\/|archive|zlib|security\/)/)
+		if (name !~ /^(sqlite3|libpq|postgres|jansson|microhttpd|seccomp|systemd\/|argtable|ini\.h|curl\/|archive|zlib|security\/|gnutls\/|rhonabwy|librdkafka)/)
 			next
 		n = split(libs[home], may, " ")
 		for (i = 1; i <= n; i++)

@@ -24,6 +24,22 @@ only_libc() {
 }
 lint "the spawner is linked with the C library and libseccomp only" only_libc
 
+only_libc_tables() {
+	libraries jobsched-crontab . | grep -vE '^(lib(c|m|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)'
+}
+lint "jobsched-crontab is linked with the C library only" only_libc_tables
+
+# Packages of Debian 12 are named after the library and its version: libpq.so.5 is in libpq5, libsqlite3.so.0 in libsqlite3-0.
+image_libraries() {
+	file=$top_srcdir/packaging/Containerfile
+	sed -n '/^FROM/h; /^FROM/!H; ${x;p}' "$file" | tr ' \t\\' '\n' | grep -E '^(lib|zlib)' | sort -u >"$work/image"
+	libraries jobschedd . | grep -vE '^(lib(c|m|gcc_s|asan|tsan|ubsan|pthread)\.so|ld-linux)' |
+		sed -E 's/^libz\.so\.1$/zlib1g/; s/^(.*[0-9])\.so\.(.*)$/\1-\2/; s/^(.*)\.so\.(.*)$/\1\2/' | sort -u >"$work/linked"
+	comm -3 "$work/image" "$work/linked" | sed -E 's/^\t(.*)/jobschedd needs \1, which the image does not have/; t
+		s/$/ is in the image, and jobschedd does not need it/'
+}
+lint "the image of the Containerfile has the libraries of jobschedd" image_libraries
+
 # private_exec PROGRAM...: functions and objects of libexec.a that are in a program
 private_exec() {
 	nm -g --defined-only "$top_builddir/libexec.a" 2>/dev/null | awk '$2 ~ /[TDBR]/ { print $3 }' | sort -u >"$work/exec"
@@ -40,7 +56,7 @@ lint "the daemon and jobctl contain only src/exec/proto of src/exec" private_exe
 lint "the check for src/exec finds the spawner's functions" spawner_parts_found
 
 hardening() {
-	for program in jobctl jobsched-net jobsched-spawner jobschedd; do
+	for program in at crontab jobctl jobsched-crontab jobsched-net jobsched-spawner jobschedd; do
 		file=$top_builddir/$program
 		[ -x "$file" ] || continue
 		readelf -h "$file" | grep -q 'Type: *DYN' || echo "$program: not position independent"
@@ -51,7 +67,7 @@ hardening() {
 }
 # failpoint_traces: prints the symbols and names of failpoints in the programs, one line per program and kind
 failpoint_traces() {
-	for program in jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
+	for program in at crontab jobctl jobsched-at-run jobsched-crontab jobsched-init jobsched-net jobsched-spawner jobschedd; do
 		file=$top_builddir/$program
 		[ -x "$file" ] || { echo "$program is not built"; continue; }
 		readelf -Ws "$file" | grep -q failpoint && echo "$program: a symbol of failpoints"

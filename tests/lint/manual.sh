@@ -78,6 +78,7 @@ verbs_not_written() {
 # '.Sx SECTION', 'in', '.Xr PAGE N' refers to a section of another page. Referenced pages of jobsched must exist.
 bad_references() {
 	awk '
+	FNR == 1 { section = "" }
 	/^\.Xr (job(ctl|sched)|spawner)/ && system("test -f man/" $2 "." $3) { print FILENAME ":" FNR ": no page " $2 "(" $3 ")" }
 	/^\.Sx / { section = substr($0, 5); at = FNR }
 	/^\.Xr / && section != "" && FNR == at + 2 && before == "in" {
@@ -104,16 +105,16 @@ lint "jobctl(1) has all states of runs" words_missing man/jobctl.1 '^\t\[RUN_[A-
 lint "jobsched-policies(7) has all outcomes of attempts" \
 	words_missing man/jobsched-policies.7 '^\t\[ATTEMPT_[A-Z_]+\] = "([a-z_]+)",' src/core/job/run.c
 lint "jobsched-time(7) has all findings about schedules" \
-	words_missing man/jobsched-time.7 '.*report_finding\(&?l, "([a-z-]+)".*' src/core/time/schedule_lint.c
+	words_missing man/jobsched-time.7 '.*schedule_lint_report\([^"]*"([a-z-]+)".*' src/core/time/schedule_lint.c
 lint "jobctl(1) has all other findings" words_missing man/jobctl.1 '.*add_finding\("((no|when)-[a-z-]+)".*' \
 	src/daemon/api/submit/forecast.c
 
 # compares the configuration keys of the program with those of the page
 config_keys() {
 	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
-		--state-dir "$work/state" --runtime-dir "$work/run" | sed -n 's/^;\{0,1\}\([a-z-]*\) = .*/\1/p' | sort -u >"$work/keys"
+		--state-dir "$work/state" --runtime-dir "$work/run" | sed -n 's/^;\{0,1\}\([a-z0-9-]*\) = .*/\1/p' | sort -u >"$work/keys"
 	[ -s "$work/keys" ] || echo "jobschedd --print-config names no key"
-	sed -n 's/^\.It Ic \([a-z-]*\).*/\1/p' man/jobschedd.conf.5 | sort -u >"$work/in-page"
+	sed -n 's/^\.It Ic \([a-z0-9-]*\).*/\1/p' man/jobschedd.conf.5 | sort -u >"$work/in-page"
 	comm -23 "$work/keys" "$work/in-page" | sed 's/$/ is not in jobschedd.conf(5)/'
 	comm -13 "$work/keys" "$work/in-page" | sed 's/$/ is only in jobschedd.conf(5)/'
 }
@@ -122,7 +123,7 @@ lint "jobschedd.conf(5) describes exactly the keys of the program" config_keys
 # Only numbers: the page describes the defaults of other keys in sentences.
 config_defaults() {
 	"$top_builddir/jobschedd" --user --print-config --config /dev/null \
-		--state-dir "$work/state" --runtime-dir "$work/run" | sed -nE 's/^;?([a-z-]+) = ([0-9]+)$/\1 \2/p' | sort >"$work/defaults"
+		--state-dir "$work/state" --runtime-dir "$work/run" | sed -nE 's/^;?([a-z0-9-]+) = ([0-9]+)$/\1 \2/p' | sort >"$work/defaults"
 	awk '
 	/^\.It Ic / { key = $3 }
 	/^Default: [0-9]+[KMG]?\.$/ {
@@ -135,13 +136,13 @@ config_defaults() {
 }
 lint "jobschedd.conf(5) has the defaults of the program" config_defaults
 
-for program in jobctl jobsched-net jobsched-spawner jobschedd; do
+for program in jobctl jobsched-crontab jobsched-net jobsched-spawner jobschedd; do
 	page=man/$program.8
 	lint "$program --help writes to standard output" help_missing "$program"
 	topics=
 	if [ "$program" = jobctl ]; then
 		page=man/jobctl.1
-		topics="man/jobsched-cluster.7 man/jobsched-command.7 man/jobsched-policies.7"
+		topics="man/jobsched-cluster.7 man/jobsched-command.7 man/jobsched-executors.7 man/jobsched-policies.7"
 		lint "every verb of jobctl has a help text" verbs_without_help
 		lint "every verb of jobctl is in its manual page" verbs_not_written
 	fi

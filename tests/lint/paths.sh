@@ -11,7 +11,7 @@ lint "no source names a directory of the build machine" in_sources
 
 # The debugging information may contain the build directory, other sections may not.
 in_programs() {
-	for program in jobctl jobsched-net jobsched-spawner jobschedd; do
+	for program in at crontab jobctl jobsched-crontab jobsched-net jobsched-spawner jobschedd; do
 		[ ! -x "$top_builddir/$program" ] ||
 			strings -d "$top_builddir/$program" | grep -F "$here" | sed "s/^/$program: /"
 	done

@@ -35,7 +35,7 @@ fresh() {
 	.Ss add
 	Adds.
 	PAGE
-	for page in jobschedd jobsched-net jobsched-spawner; do
+	for page in jobschedd jobsched-crontab jobsched-net jobsched-spawner; do
 		sed -e "s/JOBCTL 1/$(echo $page | tr a-z A-Z) 8/" -e "s/jobctl/$page/" tree/man/jobctl.1 >"tree/man/$page.8"
 	done
 	cat >build/jobctl <<-'PROGRAM'
@@ -44,13 +44,16 @@ fresh() {
 	PROGRAM
 	cp build/jobctl build/jobsched-spawner
 	cp build/jobctl build/jobsched-net
+	cp build/jobctl build/jobsched-crontab
 	cp build/jobctl build/jobschedd
 	echo '[ "$2" != --print-config ] || printf "log-level = info\n;store = \n"' >>build/jobschedd
 	sed -e 's/JOBCTL 1/JOBSCHEDD.CONF 5/' -e 's/jobctl/jobschedd.conf/' -e 's/^\.It Fl -help/.It Ic store/' \
 		-e 's/^\.It Fl n.*/.It Ic log-level Pq reload/' tree/man/jobctl.1 >tree/man/jobschedd.conf.5
 	chmod +x build/job*
 	cp "$units"/*.service "$units"/*.socket "$units"/*.tmpfiles build/systemd/
-	cp "$top_srcdir/systemd/network.conf" tree/systemd/
+	mkdir tree/systemd tree/packaging
+	cp "$lints/../../packaging/Containerfile" tree/packaging/
+	cp "$lints/../../systemd/network.conf" tree/systemd/
 }
 run() {
 	(export top_srcdir="$work/tree" top_builddir="$work/build"; sh "$lints/$1.sh") >"$work/out" 2>&1
@@ -172,8 +175,31 @@ fresh
 sed -i '/^ProtectSystem=/d; /^PrivateNetwork=/d' "$work/build/systemd/jobschedd.service"
 lint "units.sh finds a daemon with a higher exposure" caught units "the exposure of jobschedd is at most 0.6"
 
+# The page: a module, the document, and the list in Makefile.am.
+fresh_page() {
+	fresh
+	mkdir -p "$work/tree/src/web"
+	cp "$lints/../../src/web/embed.sh" "$work/tree/src/web/"
+	echo "export const a = 1;" >"$work/tree/src/web/a.js"
+	echo "import {a} from './a.js';" >"$work/tree/src/web/b.js"
+	echo "* { margin: 0; }" >"$work/tree/src/web/a.css"
+	echo '<script src="/ui/b.js" type="module"></script>' >"$work/tree/src/web/index.html"
+	echo '<svg/>' >"$work/tree/src/web/a.svg"
+	echo 'WEB_FILES = src/web/a.js src/web/b.js src/web/a.css src/web/index.html src/web/a.svg' >"$work/tree/Makefile.am"
+}
+fresh_page
+lint "web.sh passes on a clean page" clean web
+echo "export const f = (e, text) => { e.innerHTML = text; };" >>"$work/tree/src/web/a.js"
+lint "web.sh finds text that becomes markup" caught web "text of jobs cannot become markup or code"
+fresh_page
+echo "import {missing} from './a.js';" >>"$work/tree/src/web/b.js"
+lint "web.sh finds a name that is not exported" caught web "every import exists"
+fresh_page
+head -c 60000 /dev/urandom | od -An -tx1 | sed "s|.*|'&';|" >>"$work/tree/src/web/b.js"
+lint "web.sh finds a page that is too large" caught web "the compressed files have at most 40000 bytes"
+
 fresh
-for name in config.h libexec.a jobctl jobsched-init jobsched-net jobsched-spawner jobschedd; do
+for name in config.h libexec.a at crontab jobctl jobsched-at-run jobsched-crontab jobsched-init jobsched-net jobsched-spawner jobschedd; do
 	cp "$programs/$name" "$work/build/"
 done
 lint "links.sh passes on the build" clean links

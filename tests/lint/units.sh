@@ -5,7 +5,7 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for unit in jobsched-net.service jobsched-spawner.service jobschedd-user.service jobschedd.service jobschedd.socket; do
+for unit in jobsched-crontab.service jobsched-crontab.socket jobsched-net.service jobsched-spawner.service jobschedd-user.service jobschedd.service jobschedd.socket; do
 	# the programs are not installed, so a program that exists takes their place
 	sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$top_builddir/systemd/$unit" >"$work/$unit"
 done
@@ -43,6 +43,7 @@ if command -v systemd-analyze >/dev/null; then
 	lint "systemd accepts the units" understood
 	lint "the exposure of jobschedd is at most 0.6" exposed jobschedd.service 6
 	lint "the exposure of jobschedd with network.conf is at most 1.5" exposed jobschedd-network.service 15
+	lint "the exposure of jobsched-crontab is at most 1.9" exposed jobsched-crontab.service 19
 	lint "the exposure of jobsched-net is at most 1.5" exposed jobsched-net.service 15
 	lint "the exposure of jobsched-spawner is at most 8.4" exposed jobsched-spawner.service 84
 else

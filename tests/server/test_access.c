@@ -27,23 +27,36 @@ static const struct row {
 	char owner, other, denied, admin, root;
 	const char *body;
 } rows[] = {
+	{"GET", "/", 'E', 'E', 'E', 'E', 'E', NULL},
+	{"GET", "/ui/{file}", 'N', 'N', 'N', 'N', 'N', NULL},
 	{"GET", "/v1/events", 'A', 'E', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs", 'A', 'E', 'D', 'E', 'E',
 		"{\"command\":[\"true\"],\"schedule\":\"manual\"}"},
 	{"POST", "/v1/jobs/bulk", 'A', 'E', 'D', 'E', 'E',
 		"{\"jobs\":[{\"command\":[\"true\"],\"schedule\":\"manual\"}]}"},
+	{"POST", "/v1/apply", 'A', 'E', 'D', 'E', 'E',
+		"{\"jobs\":[{\"name\":\"applied\",\"command\":[\"true\"],\"schedule\":\"manual\"}]}"},
+	{"GET", "/v1/forecast", 'A', 'E', 'A', 'A', 'A', NULL},
+	{"GET", "/v1/density", 'E', 'E', 'E', 'E', 'E', NULL}, /* numbers only */
+	{"GET", "/v1/crontabs", 'E', 'E', 'E', 'E', 'E', NULL},
+	{"GET", "/v1/runs/{run}/output/search", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"GET", "/v1/jobs", 'A', 'E', 'A', 'A', 'A', NULL},
 	{"GET", "/v1/jobs/{job}", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"GET", "/v1/jobs/{job}/why", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/pause", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/resume", 'A', 'N', 'D', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/run", 'A', 'N', 'D', 'A', 'A', NULL},
+	{"POST", "/v1/bulk/pause", 'A', 'E', 'A', 'A', 'A', NULL},
+	{"POST", "/v1/bulk/resume", 'A', 'E', 'D', 'A', 'A', NULL},
+	{"POST", "/v1/bulk/run", 'A', 'E', 'D', 'A', 'A', NULL},
+	{"POST", "/v1/bulk/tag", 'A', 'E', 'D', 'A', 'A', NULL},
 	{"GET", "/v1/pauses", 'A', 'E', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/pause", 'A', 'A', 'A', 'A', 'A', "{\"scope\":\"tag\",\"key\":\"s3cr3t=1\"}"},
 	{"POST", "/v1/resume", 'A', 'E', 'D', 'A', 'A', "{\"scope\":\"tag\",\"key\":\"s3cr3t=1\"}"},
 	{"POST", "/v1/freeze", 'D', 'D', 'D', 'A', 'A', NULL},
 	{"POST", "/v1/thaw", 'D', 'D', 'D', 'A', 'A', NULL},
 	{"PATCH", "/v1/jobs/{job}", 'A', 'N', 'D', 'A', 'A', "{\"priority\":1}"},
+	{"GET", "/v1/jobs/{job}/graph", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"GET", "/v1/jobs/{job}/revisions", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/undo", 'A', 'N', 'D', 'A', 'A', NULL},
 	{"GET", "/v1/templates", 'A', 'E', 'A', 'E', 'E', NULL},
@@ -78,7 +91,26 @@ static const struct row {
 	{"POST", "/v1/nodes/{node}/drain", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"POST", "/v1/nodes/{node}/undrain", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"POST", "/v1/nodes/{node}/resign", 'D', 'D', 'D', 'N', 'N', NULL},
+	{"GET", "/v1/stream", 'A', 'E', 'A', 'A', 'A', NULL},
+	{"GET", "/v1/tokens", 'A', 'E', 'A', 'A', 'A', NULL},
+	{"POST", "/v1/tokens", 'A', 'E', 'A', 'A', 'A', "{\"name\":\"other\"}"},
+	{"POST", "/v1/tokens/once", 'A', 'E', 'A', 'A', 'A', NULL},
+	{"DELETE", "/v1/tokens/{token}", 'A', 'N', 'A', 'A', 'A', NULL},
+	/* sessions are for TCP */
+	{"POST", "/v1/session", 'E', 'E', 'E', 'E', 'E', "{\"token\":\"x\"}"},
+	{"GET", "/v1/session", 'E', 'E', 'E', 'E', 'E', NULL},
+	{"DELETE", "/v1/session", 'E', 'E', 'E', 'E', 'E', NULL},
+	{"POST", "/v1/web", 'E', 'E', 'E', 'E', 'E', NULL},
+	/* this server has no asynchronous calls */
+	{"POST", "/v1/callbacks/{callback}", 'N', 'N', 'N', 'N', 'N', "{\"state\":\"running\"}"},
+	/* this server has no archive */
+	{"GET", "/v1/archive/runs", 'N', 'N', 'N', 'N', 'N', NULL},
+	{"GET", "/v1/archive/output", 'N', 'N', 'N', 'N', 'N', NULL},
+	{"GET", "/healthz", 'E', 'E', 'E', 'E', 'E', NULL},
+	{"GET", "/readyz", 'E', 'E', 'E', 'E', 'E', NULL},
 	{"GET", "/v1/status", 'E', 'E', 'E', 'E', 'E', NULL},
+	/* this server has no metrics */
+	{"GET", "/metrics", 'D', 'D', 'D', 'N', 'N', NULL},
 	{"POST", "/v1/runs/{run}/cancel", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"POST", "/v1/jobs/{job}/cancel", 'A', 'N', 'A', 'A', 'A', NULL},
 	{"DELETE", "/v1/jobs/{job}", 'A', 'N', 'A', 'A', 'A', NULL},
@@ -144,14 +176,16 @@ static void create_objects(struct fixture *w)
 	rig_request_kind(
 		&w->rig, ANN, "POST", "/v1/pause", "{\"scope\":\"tag\",\"key\":\"" SECRET "=1\"}");
 	rig_request_kind(&w->rig, ROOT, "PUT", "/v1/queues/" SECRET, NULL);
+	rig_request_kind(&w->rig, ANN, "POST", "/v1/tokens", "{\"name\":\"" SECRET "\"}");
 	rig_request_kind(&w->rig, ROOT, "PUT", "/v1/owners/daemon", "{\"max_running\":3}");
 }
 
 static char *target_of(const struct fixture *w, const char *path, bool missing)
 {
-	static const char *const kinds[] = {"{job}", "{run}", "{template}", "{queue}", "{owner}"};
-	const char *const real[] = {w->job, w->run, SECRET, SECRET, "daemon"};
-	const char *const none[] = {"987654321", "987654321", "nothing", "nothing", "bin"};
+	static const char *const kinds[] = {"{job}", "{run}", "{template}", "{queue}", "{owner}",
+		"{token}"};
+	const char *const real[] = {w->job, w->run, SECRET, SECRET, "daemon", SECRET};
+	const char *const none[] = {"987654321", "987654321", "nothing", "nothing", "bin", "nothing"};
 	const char *brace = strchr(path, '{');
 
 	for (size_t i = 0; brace && i < ELEMENTS(kinds); i++)
@@ -194,15 +228,29 @@ static bool is_expected(const struct row *r, char want, char got, const char *ra
 	return false;
 }
 
+/* The query that a route needs. */
+static const char *query_of(const struct row *r)
+{
+	if (strcmp(r->path, "/v1/bulk/tag") == 0)
+		return "?name=" SECRET "&set=a%3Db";
+	if (text_starts(r->path, "/v1/bulk/"))
+		return "?name=" SECRET;
+	return strstr(r->path, "/output/search") ? "?text=a" : "";
+}
+
 static void try_row(
 	struct fixture *w, const struct row *r, uint32_t uid, char want, const char *who)
 {
+	AUTO_TEXT path = NULL;
 	AUTO_TEXT target = NULL;
 	AUTO_TEXT raw = NULL;
 	char got;
 
+	if (strcmp(r->path, "/v1/stream") == 0 || strcmp(r->path, "/v1/web") == 0)
+		return; /* does not end; tests/integration/tcp_streams.py reads it */
 	create_objects(w);
-	target = target_of(w, r->path, false);
+	path = target_of(w, r->path, false);
+	target = xprintf("%s%s", path, query_of(r));
 	if (want == 'D' && uid == ANN && r->owner != 'D')
 		assert_int_equal(io_write_file(w->rig.deny, "daemon\n", 7, 0644), 0);
 	else if (strcmp(who, "denied") == 0)
@@ -264,8 +312,8 @@ static void compare_with_missing(
 {
 	const char *brace = strchr(r->path, '{');
 	const char *end = strchr(brace, '}') + 1;
-	AUTO_TEXT foreign = xprintf("%.*s%s%s", (int)(brace - r->path), r->path, real, end);
-	AUTO_TEXT missing = xprintf("%.*s%s%s", (int)(brace - r->path), r->path, none, end);
+	AUTO_TEXT foreign = xprintf("%.*s%s%s%s", (int)(brace - r->path), r->path, real, end, query_of(r));
+	AUTO_TEXT missing = xprintf("%.*s%s%s%s", (int)(brace - r->path), r->path, none, end, query_of(r));
 	AUTO_TEXT a_raw = rig_request_raw(&w->rig, BOB, r->method, foreign, r->body);
 	AUTO_TEXT b_raw = rig_request_raw(&w->rig, BOB, r->method, missing, r->body);
 	AUTO_TEXT a = comparable(a_raw, real);

@@ -103,6 +103,8 @@ class Judge:
         for job in self.jobs.values():
             for run in job.runs:
                 self.outcome(job, run)
+        self.check_chains()
+        self.check_results()
         self.limits = Limits(self.jobs, self.runs, self.pauses, self.events, self.fault)
         self.limits.check()
         self.kept_counts()
@@ -140,7 +142,7 @@ class Judge:
                 self.fault("slots", "slot %d of job %d has %d rows", slot, job.id, seen[slot])
         over = job.cancelled and all(r.row["ended"] <= job.cancelled for r in job.runs) and (
             not job.slots or job.slots[-1] <= job.cancelled)
-        want = {"finished", "cancelled"} if over else {"cancelled"} if job.cancelled else {"finished"}
+        want = {"finished", "cancelled"} if over else {"cancelled"} if job.cancelled else {"active"} if job.links else {"finished"}
         if self.states[job.id] not in want:
             self.fault("jobs", "job %d is %s at the end", job.id, self.states[job.id])
 
@@ -246,6 +248,43 @@ class Judge:
         """The position in the journal before the first event at or after t."""
         at = bisect.bisect_left(self.times, t)
         return self.events[at]["order"] - 0.5 if at < len(self.events) else NEVER
+
+    # ---- chains and results ----
+
+    def check_chains(self):
+        """A slot of the parents yields exactly one run of the child when its links hold, and no other slot does."""
+        ends = defaultdict(list)  # (job, slot) → the ends of its runs
+        for e in self.events:
+            if e["e"] == "end" and not e["stale"] and e["became"] in FINAL:
+                ends[e["job"], self.runs[e["run"]].row["slot"]].append(e)
+        self.chained = 0
+        for job in self.jobs.values():
+            if not job.links:
+                continue
+            rows = Counter(r.row["slot"] for r in job.runs if r.row["kind"] == "chain")
+            parents = {link.parent for link in job.links}
+            slots = {slot for parent, slot in ends if parent in parents} | set(rows)
+            for slot in slots:
+                times = [min((e["at"] for e in ends[link.parent, slot] if link.holds(e["became"], e["code"])), default=NEVER)
+                         for link in job.links]
+                fires = max(times) if job.joins else min(times)
+                # the child is asked at the end of the attempt, which is recorded when a daemon runs
+                unsure = fires > job.until - LOOKAHEAD or (job.cancelled is not None and fires >= job.cancelled - DAY)
+                self.chained += rows[slot]
+                if rows[slot] != (fires < NEVER) and not (unsure and rows[slot] <= (fires < NEVER)):
+                    self.fault("chains", "job %d runs after %s (%s): %d runs for slot %d, expected %d", job.id,
+                               [(link.parent, link.when) for link in job.links], "all" if job.joins else "any",
+                               rows[slot], slot, fires < NEVER)
+
+    def check_results(self):
+        """A run has the results of its last attempt."""
+        self.with_results = 0
+        for run in self.runs.values():
+            ends = [e for e in run.events if e["e"] == "end" and not e["stale"]]
+            want = "n=%d" % ends[-1]["result"] if ends and ends[-1]["result"] else ""
+            self.with_results += bool(want)
+            if run.row["results"] != want:
+                self.fault("results", "run %d has the results '%s', expected '%s'", run.row["run"], run.row["results"], want)
 
     # ---- runs that did not start ----
 
@@ -397,10 +436,10 @@ class Replay:
                 states = {"queued", "timed_out"}
         return states, (e["t"] + low, e["t"] + high)
 
-    def failure(self, e, state):
+    def failure(self, e, state, stalled=False):
         policy = self.policy
         self.failures += 1
-        if state == "timed_out" and policy.run_timeout and e["t"] >= (self.first_start or e["t"]) + policy.run_timeout:
+        if state == "timed_out" and not stalled and policy.run_timeout and e["t"] >= (self.first_start or e["t"]) + policy.run_timeout:
             self.dead = policy.retries > 0
             return {"timed_out"}, None
         if self.failures <= policy.retries:
@@ -418,6 +457,8 @@ class Replay:
             return {"cancelled"}, None
         if outcome == "timed_out":
             return self.failure(e, "timed_out")
+        if outcome == "stalled":
+            return self.failure(e, "timed_out", stalled=True)
         if outcome == "not_started":
             return self.failure(e, "failed")
         if outcome == "lost":
@@ -448,6 +489,9 @@ def main():
         ", ".join("%d %s" % (kinds[how], how) for how in ("crash", "reboot", "stop", "sleep", "pause", "limit", "change",
                                                           "trigger", "jobcancel"))))
     print("# " + ", ".join("%s%s %d" % (s, " (%s)" % r if r else "", n) for (s, r), n in sorted(states.items())))
+    if hasattr(judge, "chained"):
+        print("# %d runs after other jobs, %d runs with results, %d stalled attempts" % (
+            judge.chained, judge.with_results, sum(e["e"] == "end" and e["outcome"] == "stalled" for e in judge.events)))
     if hasattr(judge, "limits"):
         print("# checked " + ", ".join("%s %d times" % check for check in judge.limits.checks.items()))
     for rule, n in sorted(Counter(rule for rule, _ in judge.faults).items()):

@@ -71,7 +71,8 @@ class Policy:
         self.rerun = spec.get("on_lost", "rerun") == "rerun"
         self.run_timeout = spec.get("run_timeout", 0) * SEC
         self.priority = spec.get("priority", 0)
-        self.once = len(spec["schedule"]) == 1 and re.match(r"\d{4}-", spec["schedule"][0]) is not None
+        self.schedule = [text for text in spec.get("schedule", []) if text != "manual"]
+        self.once = len(self.schedule) == 1 and re.match(r"\d{4}-", self.schedule[0]) is not None
         self.rules = {}
         for rule in filter(None, spec.get("on_exit", "").split(",")):
             codes, action = rule.split("=")
@@ -95,6 +96,20 @@ class Policy:
         return 0, min(cap, base << (failures - 1))
 
 
+class Link:
+    """A link of a job to another one that it runs after: NUMBER[:success|failure|any|exit=N]."""
+
+    def __init__(self, text):
+        parent, _, when = text.partition(":")
+        self.parent, self.when = int(parent), when or "success"
+
+    def holds(self, state, code):
+        failed = state in ("failed", "timed_out", "lost")
+        if self.when.startswith("exit="):
+            return (failed or state == "succeeded") and code == int(self.when[5:])
+        return state == "succeeded" and self.when != "failure" or failed and self.when != "success"
+
+
 class Job:
     def __init__(self, event):
         spec = event["spec"]
@@ -106,6 +121,8 @@ class Job:
         self.rate = Rate.parse(spec["rate"]) if "rate" in spec else None
         self.when = bool(spec.get("when"))
         self.gated = bool(self.rate or self.when)
+        self.links = [Link(text) for text in spec.get("after", [])]
+        self.joins = spec.get("after_mode", "all") == "all"
         self.cancelled = None
         self.cancelled_unplanned = None  # start of the unplanned absence in which the job was cancelled
         self.runs = []
@@ -131,7 +148,7 @@ class Job:
             if i + 1 < len(self.policies) and p.same_slots(self.policies[i + 1]):
                 continue
             end = self.policies[i + 1].since if i + 1 < len(self.policies) else self.until
-            for text in p.spec["schedule"]:
+            for text in p.schedule:
                 found.update(slots_of(text, p.spec.get("tz", "UTC"), max(begin, self.made), min(end, self.until)))
             begin = end
         self.slots = sorted(found)

@@ -46,6 +46,7 @@ struct worker {
 	usec_t began, ends;
 	enum attempt_outcome outcome;
 	int64_t exit_code, term_signal;
+	int64_t result; /* the command writes this number as a result; 0: none */
 };
 
 /* A run in the memory of the daemon. */

@@ -6,6 +6,7 @@
 #include "core/decide/judge.h"
 #include "core/job/job.h"
 #include "core/time/slots.h"
+#include "daemon/schedule/chain_start.h"
 #include "daemon/schedule/schedule_cache.h"
 #include "sim/life.h"
 #include "store/ops/job/pause_times.h"
@@ -101,7 +102,9 @@ static struct op *end_op(struct life *l, const struct ending *end)
 	struct op *op = op_new(OP_ENDED, NULL, NULL);
 
 	op_fill(run_ended_op(op), .node = l->node, .state = v.state, .due_at = v.due_at, .failure = v.failure,
-		.lost = v.lost, .dead = v.dead, .pause = v.pause);
+		.lost = v.lost, .dead = v.dead, .pause = v.pause, .chain = chain_start_child);
+	if (w->result)
+		strv_take(&run_ended_op(op)->results, xprintf("n=%" PRId64, w->result));
 	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
 	run_ended_op(op)->attempt = (struct attempt){.run = f->run->id, .number = f->run->attempt, .fence = f->run->fence,
 		.node = xstrdup(l->node), .spawner = xstrdup(l->spawner), .pid = 1, .started_at = w->began,
@@ -114,10 +117,12 @@ static void say_end(struct life *l, const struct ending *end, const struct op *o
 {
 	life_say(l, "end",
 		"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"fence\":%" PRId64 ",\"outcome\":\"%s\",\"code\":%" PRId64
-		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d,\"paused\":%d",
+		",\"signal\":%" PRId64 ",\"began\":%" PRId64 ",\"at\":%" PRId64 ",\"became\":\"%s\",\"stale\":%d,\"paused\":%d"
+		",\"result\":%" PRId64,
 		end->active_run->run->id, end->active_run->run->job, end->active_run->run->fence, attempt_outcome_name(end->worker.outcome),
 		end->worker.exit_code, end->worker.term_signal, end->worker.began, run_ended_op(op)->attempt.ended_at,
-		run_state_name(run_ended_op(op)->became), run_ended_op(op)->stale, run_ended_op(op)->job_paused);
+		run_state_name(run_ended_op(op)->became), run_ended_op(op)->stale, run_ended_op(op)->job_paused,
+		end->worker.result);
 }
 
 /* Records several ends in one batch, like ends that arrive during a commit. */
@@ -178,6 +183,7 @@ static struct worker *worker_new(struct life *l, const struct active_run *f, use
 	*w = (struct worker){.run = f->run->id, .job = f->run->job, .fence = f->run->fence, .began = l->now,
 		.outcome = ATTEMPT_SUCCEEDED};
 	w->ends = l->now + life_duration(l, h->shortest, h->longest);
+	w->result = life_chance(l, 50) ? life_between(l, 1, 9) : 0;
 	if (!l->draining && !life_chance(l, h->ok)) {
 		w->outcome = ATTEMPT_FAILED;
 		w->exit_code = life_chance(l, h->odd) ? odd_codes[life_between(l, 0, 3)] : 1;
@@ -185,6 +191,12 @@ static struct worker *worker_new(struct life *l, const struct active_run *f, use
 			w->exit_code = -1;
 			w->term_signal = 9;
 		}
+	}
+	if (!l->draining && life_chance(l, 3)) {
+		w->outcome = ATTEMPT_STALLED;
+		w->ends = l->now + life_duration(l, USEC_SEC, USEC_HOUR);
+		w->exit_code = -1;
+		w->term_signal = 15;
 	}
 	if (timeout && w->ends - l->now > timeout) {
 		w->ends = l->now + timeout;

@@ -105,13 +105,38 @@ static void put_retry_policy(struct life *l, struct buf *b)
 		buf_printf(b, ",\"run_timeout\":%" PRId64, life_between(l, 60, 7200));
 }
 
-static void put_spec(struct life *l, const char *queue, struct buf *b)
+/* Links to one or two jobs of the owner; false: there is none. */
+static bool put_after(struct life *l, uint32_t uid, struct buf *b)
+{
+	static const char *const whens[] = {"", "", ":success", ":failure", ":any", ":exit=2"};
+	int64_t found[2];
+	size_t n = 0, wanted = life_chance(l, 30) ? 2 : 1;
+
+	for (size_t i = 0; i < l->n_jobs && n < wanted; i++) {
+		const struct life_job *j = &l->jobs[(i + (size_t)life_random(l)) % l->n_jobs];
+
+		if (j->uid == uid && (n == 0 || found[0] != j->id))
+			found[n++] = j->id;
+	}
+	if (n == 0)
+		return false;
+	buf_str(b, "\"after\":[");
+	for (size_t i = 0; i < n; i++)
+		buf_printf(b, "%s\"%" PRId64 "%s\"", i ? "," : "", found[i], whens[life_between(l, 0, ELEMENTS(whens) - 1)]);
+	buf_printf(b, "],\"after_mode\":\"%s\"", life_chance(l, 50) ? "any" : "all");
+	return true;
+}
+
+static void put_spec(struct life *l, const char *queue, uint32_t uid, struct buf *b)
 {
 	static const char *const zones[] = {"UTC", "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
 		"America/Santiago", "Asia/Kathmandu"};
 
-	buf_printf(b, "{\"command\":[\"x\"],\"tz\":\"%s\",\"schedule\":", zones[life_between(l, 0, ELEMENTS(zones) - 1)]);
-	put_schedule(l, b);
+	buf_printf(b, "{\"command\":[\"x\"],\"tz\":\"%s\",", zones[life_between(l, 0, ELEMENTS(zones) - 1)]);
+	if (!life_chance(l, 25) || !put_after(l, uid, b)) {
+		buf_str(b, "\"schedule\":");
+		put_schedule(l, b);
+	}
 	if (life_chance(l, 10))
 		buf_printf(b, ",\"jitter\":%" PRId64, life_between(l, 1, 900));
 	put_instant(b, "until", l->end);
@@ -161,7 +186,7 @@ static bool add_job(struct life *l)
 	struct err e = {};
 
 	submission_init(&s);
-	put_spec(l, queue, &s.body);
+	put_spec(l, queue, 1000 + owner, &s.body);
 	s.max_body = 1 << 20;
 	s.max_jobs = 1;
 	s.now = l->now;

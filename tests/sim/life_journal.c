@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the journal that judge_life.py checks. */
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "sim/life.h"
 #include "store/lists.h"
 #include "store/read/list_runs.h"
+#include "store/read/run_results.h"
 #include "store/read/single.h"
 #include "store/store.h"
 #include <inttypes.h>
@@ -43,17 +46,34 @@ static void say_attempts(struct life *l, int64_t run)
 	attempt_list_done(&list);
 }
 
-static void say_run(struct life *l, const struct run *r)
+/* The results as "KEY=VALUE", separated by spaces. */
+static char *results_of(struct life *l, struct run *r)
 {
+	AUTO_DONE(buf) all = {};
+	struct err e = {};
+
+	if (!run_results_read(l->store, &r, 1, &e)) {
+		fprintf(stderr, "results of %" PRId64 ": %s\n", r->id, e.msg);
+		abort();
+	}
+	for (size_t i = 0; i < r->results.n; i++)
+		buf_printf(&all, "%s%s", i ? " " : "", r->results.v[i]);
+	return xstrdup(all.data ? all.data : "");
+}
+
+static void say_run(struct life *l, struct run *r)
+{
+	AUTO_TEXT results = results_of(l, r);
+
 	life_say(l, "run",
 		"\"run\":%" PRId64 ",\"job\":%" PRId64 ",\"kind\":\"%s\",\"state\":\"%s\",\"reason\":\"%s\","
 		"\"slot\":%" PRId64 ",\"last\":%" PRId64 ",\"count\":%" PRId64 ",\"due\":%" PRId64
 		",\"attempt\":%" PRId64 ",\"lost\":%" PRId64 ",\"failures\":%" PRId64 ",\"made\":%" PRId64
 		",\"ended\":%" PRId64 ",\"dead\":%" PRId64 ",\"forced\":%d,\"hold\":%d,\"prio\":%" PRId64
-		",\"queue\":\"%s\",\"uid\":%" PRId64 ",\"cancel\":%d",
+		",\"queue\":\"%s\",\"uid\":%" PRId64 ",\"cancel\":%d,\"results\":\"%s\"",
 		r->id, r->job, run_kind_name(r->kind), run_state_name(r->state), r->reason ? r->reason : "", r->slot,
 		r->slot_last, r->slot_count, r->due_at, r->attempt, r->lost, r->failures, r->created_at, r->ended_at,
-		r->dead_at, r->forced, r->hold, r->priority, r->queue, r->uid, r->cancel_asked);
+		r->dead_at, r->forced, r->hold, r->priority, r->queue, r->uid, r->cancel_asked, results);
 	if (r->attempt > 0 || r->fence > 0)
 		say_attempts(l, r->id);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A week of leases on a fake clock. Three nodes with drifting clocks share one store. They pause, crash, and lose requests
- * and answers. No two nodes lead at one time or in one term, another node takes over within a lease, and no node is
- * closed before its spawner has killed its runs.
+ * Leases on a fake clock: a week of three nodes, and some hours of fifty. Nodes with drifting clocks and wrong times of day
+ * share one store. They pause, crash, lose requests and answers, and are upgraded one after another. No two nodes lead at
+ * one time or in one term, another node takes over within a lease, and no node is closed before its spawner has killed
+ * its runs. judge_leases.py, which shares no code with the product, checks the journal of the same events.
  *
- * usage: SEED=n sim_leases    TAP
+ * usage: SEED=n sim_leases                         TAP
+ *        NODES=50 DAYS=30 SEED=n [KEEP=1] sim_leases   one world of this size; KEEP keeps the journal
  */
 #include "base/auto.h"
 #include "base/err.h"
@@ -12,6 +14,7 @@
 #include "base/text.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/loop/store_thread.h"
+#include "sim/leases.h"
 #include "store/ops/batch.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
@@ -19,80 +22,14 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_nodes.h"
 #include "store/store.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NODES 3
-#define TTL (3 * USEC_MIN)
-#define RUN_TTL (6 * USEC_MIN)
-#define TRIP_MAX (200 * USEC_MSEC)  /* of a request or an answer */
-#define TIMEOUT (2 * USEC_SEC)      /* after which a lost request or answer is an error */
-#define DRIFT_MAX 2000              /* parts per million */
-#define EPOCH (1800000000 * USEC_SEC)
-#define BEGIN USEC_DAY              /* boottime of the store's host when the week begins */
-#define TAKEOVER (TTL + TTL / 100 + 2 * TIMEOUT) /* the old lease, clock drift and one lost renewal */
-#define SETTLED (3 * TTL)           /* a node is healthy when it had no fault for so long */
-#define IDS_MAX 4096
-
-struct world;
-
-enum fault { FAULT_NONE, FAULT_PAUSE, FAULT_CRASH, FAULT_PARTITION, FAULT_LOSSY, FAULT_MAX };
-
-/* One node: its clock, its connection to the store, its leases. */
-struct node {
-	struct world *world;
-	char name[16];
-	const char *id;            /* of this incarnation; owned by the world */
-	struct clock clock;
-	usec_t origin;             /* its boottime when the week begins */
-	int drift;                 /* parts per million */
-	struct cluster *cluster;   /* NULL: crashed */
-	struct store_thread *link;
-	enum fault fault;
-	usec_t fault_ends, fault_next, fault_ended;
-	usec_t end_at, kill_at;    /* the spawner's deadline, on the node's clock; 0: none */
-	int given_up;
-};
-
-/* The daemon's store thread: requests travel, are applied in order of arrival, and answers travel back. */
-struct store_thread {
-	struct node *node;
-	struct store *store;
-	int references;            /* requests in flight, and the node */
-	bool closed;               /* the node of this connection has crashed */
-	usec_t last_arrival, last_answer; /* a connection keeps the order */
-};
-
-struct request {
-	usec_t at;                 /* when the next step happens */
-	struct store_thread *link;
-	struct op *op;
-	bool applied, drops_request, drops_answer;
-	struct request *next;      /* in order of 'at' */
-};
-
-struct world {
-	usec_t now;                /* boottime of the store's host */
-	uint64_t random;
-	char dir[64];
-	char *path;
-	struct clock clock;        /* the store's */
-	struct node nodes[NODES];
-	struct request *requests;
-	char *ids[IDS_MAX];        /* owned: operations in flight borrow them */
-	int n_ids;
-	int64_t term, term_node;   /* the highest term and the incarnation that held it */
-	usec_t led_at;             /* a usable leader was last seen */
-	int faults[FAULT_MAX], terms, reaped;
-	usec_t longest;            /* without a leader while a healthy node was there */
-	char failure[300];
-};
+static const char *const fault_names[FAULT_MAX] = {"none", "pause", "crash", "partition", "lossy", "upgrade"};
 
 static uint64_t draw(struct world *w, uint64_t below)
 {
@@ -100,17 +37,6 @@ static uint64_t draw(struct world *w, uint64_t below)
 	w->random ^= w->random >> 7;
 	w->random ^= w->random << 17;
 	return below ? w->random % below : 0;
-}
-
-__attribute__((format(printf, 2, 3))) static void fault_found(struct world *w, const char *format, ...)
-{
-	va_list ap;
-
-	if (w->failure[0])
-		return;
-	va_start(ap, format);
-	vsnprintf(w->failure, sizeof(w->failure), format, ap);
-	va_end(ap);
 }
 
 /* ---- clocks ---- */
@@ -133,7 +59,7 @@ static usec_t node_time(const struct node *n, usec_t world_time)
 }
 
 /* The first world time at which the node's clock shows at least 'at'. */
-static usec_t world_time(const struct node *n, usec_t at)
+usec_t world_time(const struct node *n, usec_t at)
 {
 	usec_t t = BEGIN + (at - n->origin) - (at - n->origin) / (1000000 + n->drift) * n->drift;
 
@@ -151,7 +77,7 @@ static usec_t node_boottime(void *arg)
 
 static usec_t node_realtime(void *arg)
 {
-	return EPOCH + node_boottime(arg);
+	return EPOCH + node_boottime(arg) + ((const struct node *)arg)->skew;
 }
 
 /* ---- the store threads of the nodes ---- */
@@ -217,74 +143,6 @@ static struct store_thread *link_new(struct node *n)
 	return t;
 }
 
-/* ---- invariants ---- */
-
-/* A node that is not open in the store was closed. Its spawner must have killed its runs before. */
-static void check_reaped(struct world *w, struct store *s)
-{
-	AUTO_DONE(node_list) list = {};
-	struct err e = {};
-
-	if (!list_nodes_open(s, &list, &e)) {
-		fault_found(w, "could not list nodes: %s", e.msg);
-		return;
-	}
-	for (int i = 0; i < NODES; i++) {
-		struct node *n = &w->nodes[i];
-		bool found = !n->id || !n->cluster;
-
-		for (size_t j = 0; j < list.n && !found; j++)
-			found = text_equal(list.v[j].id, n->id);
-		if (!found && n->kill_at && world_time(n, n->kill_at) > w->now)
-			fault_found(w, "node %s was closed %" PRId64 " ms before its spawner kills its runs", n->name,
-				(world_time(n, n->kill_at) - w->now) / USEC_MSEC);
-	}
-}
-
-static void check_term(struct world *w, const struct node *n, const struct op_lease *l)
-{
-	int64_t node = n - w->nodes + 1;
-
-	if (l->term < w->term)
-		fault_found(w, "the term went back from %" PRId64 " to %" PRId64, w->term, l->term);
-	if (!l->leads)
-		return;
-	if (l->term == w->term && w->term_node && w->term_node != node)
-		fault_found(w, "two nodes lead in term %" PRId64, l->term);
-	if (l->term > w->term)
-		w->terms++;
-	w->term = l->term;
-	w->term_node = node;
-}
-
-static bool is_healthy(const struct world *w, const struct node *n)
-{
-	return n->cluster && n->fault == FAULT_NONE && w->now - n->fault_ended > SETTLED;
-}
-
-static void check_leaders(struct world *w)
-{
-	int leaders = 0;
-	bool usable = false, healthy = false;
-
-	for (int i = 0; i < NODES; i++) {
-		const struct node *n = &w->nodes[i];
-		bool leads = n->cluster && cluster_leads(n->cluster);
-
-		leaders += leads;
-		usable = usable || (leads && n->fault != FAULT_PAUSE);
-		healthy = healthy || is_healthy(w, n);
-	}
-	if (leaders > 1)
-		fault_found(w, "%d nodes lead at one time", leaders);
-	if (usable || !healthy)
-		w->led_at = w->now;
-	if (w->now - w->led_at > w->longest)
-		w->longest = w->now - w->led_at;
-	if (w->now - w->led_at > TAKEOVER)
-		fault_found(w, "no leader for %" PRId64 " ms while a healthy node was there", (w->now - w->led_at) / USEC_MSEC);
-}
-
 /* ---- the daemon around the leases ---- */
 
 static void node_open(struct node *n);
@@ -316,6 +174,7 @@ static void on_given_up(void *arg)
 	struct node *n = arg;
 
 	n->given_up++;
+	journal(n->world, "again", n, " %s", n->id);
 	n->end_at = n->kill_at = 0; /* the daemon has the spawner end the runs before the node is opened again */
 	node_open(n);
 }
@@ -326,6 +185,7 @@ static void on_deadline(usec_t end_at, usec_t kill_at, void *arg)
 
 	n->end_at = end_at;
 	n->kill_at = kill_at;
+	journal(n->world, "kill", n, " %s %" PRId64, n->id, kill_at ? world_time(n, kill_at) - BEGIN : 0);
 }
 
 static void on_exit_asked(int status, void *arg)
@@ -364,6 +224,7 @@ static void node_start(struct node *n)
 		abort();
 	w->ids[w->n_ids] = xprintf("%s-%d", n->name, w->n_ids);
 	n->id = w->ids[w->n_ids++];
+	n->end_at = n->kill_at = 0; /* the deadline of the previous incarnation does not concern the new row */
 	n->link = link_new(n);
 	if (!cluster_new(NULL, &(struct cluster_options){.clock = &n->clock, .jitter = jitter, .store = n->link, .leases = n->link, .node_id = n->id,
 			.node_name = n->name, .ttl = TTL, .run_ttl = RUN_TTL, .on_change = on_change, .on_lost = on_lost,
@@ -378,6 +239,17 @@ static void node_crash(struct node *n)
 	cluster_free(STEAL(n->cluster));
 	n->link->closed = true;
 	link_release(STEAL(n->link));
+}
+
+/* An orderly departure without runs, as an upgrade of the daemon does it. The answer is not waited for. */
+static void node_leave(struct node *n)
+{
+	struct op *op = op_new(OP_NODE_CLOSE, NULL, NULL);
+
+	op_fill(node_close_op(op), .node = n->id, .now = node_realtime(n));
+	node_close_op(op)->guarded = cluster_leave(n->cluster, &node_close_op(op)->run_ttl);
+	journal(n->world, "leave", n, " %s", n->id);
+	store_thread_submit(n->link, op);
 }
 
 /* ---- requests ---- */
@@ -398,8 +270,12 @@ static void request_apply(struct world *w, struct request *r)
 		return;
 	if (!batch_apply(r->link->store, &r->op, 1, &wake, &e))
 		fault_found(w, "the store failed: %s", e.msg);
-	if (r->op->kind == OP_LEASE && r->op->ok)
+	if (r->op->kind == OP_LEASE && r->op->ok) {
 		check_term(w, r->link->node, lease_op(r->op));
+		journal(w, "grant", r->link->node, " %s %" PRId64 " %d", lease_op(r->op)->node, lease_op(r->op)->term, lease_op(r->op)->leads);
+	}
+	if (r->op->kind == OP_LEAD && r->op->ok && (leader_op(r->op)->dead > 0 || leader_op(r->op)->moved > 0))
+		journal_members(w, r->link->store);
 	if (r->op->kind == OP_LEAD && r->op->ok && leader_op(r->op)->dead > 0) {
 		w->reaped += (int)leader_op(r->op)->dead;
 		check_reaped(w, r->link->store);
@@ -449,10 +325,18 @@ static void fault_begin(struct node *n)
 {
 	struct world *w = n->world;
 
-	n->fault = FAULT_PAUSE + (enum fault)draw(w, FAULT_MAX - FAULT_PAUSE);
+	n->fault = FAULT_PAUSE + (enum fault)draw(w, FAULT_UPGRADE - FAULT_PAUSE);
 	n->fault_ends = w->now + (usec_t)draw(w, draw(w, 2) ? 3 * RUN_TTL : TTL) + USEC_SEC;
+	if (n->upgrade_at <= w->now) {
+		n->fault = FAULT_UPGRADE;
+		n->upgrade_at += UPGRADE_EVERY;
+		n->fault_ends = w->now + 5 * USEC_SEC + (usec_t)draw(w, USEC_MIN);
+	}
 	w->faults[n->fault]++;
-	if (n->fault == FAULT_CRASH)
+	journal(w, "fault", n, " %s", fault_names[n->fault]);
+	if (n->fault == FAULT_UPGRADE)
+		node_leave(n);
+	if (n->fault == FAULT_CRASH || n->fault == FAULT_UPGRADE)
 		node_crash(n);
 }
 
@@ -463,15 +347,17 @@ static void fault_end(struct node *n)
 	n->fault = FAULT_NONE;
 	n->fault_ended = n->world->now;
 	fault_plan(n);
-	if (was == FAULT_CRASH)
+	n->skew = (usec_t)draw(n->world, 2 * SKEW_MAX) - SKEW_MAX;
+	if (was == FAULT_CRASH || was == FAULT_UPGRADE)
 		node_start(n);
+	journal(n->world, "healed", n, " %s", n->id);
 }
 
 /* ---- the week ---- */
 
 static usec_t node_next(const struct node *n)
 {
-	usec_t next = n->fault == FAULT_NONE ? n->fault_next : n->fault_ends, tick;
+	usec_t next = n->fault != FAULT_NONE ? n->fault_ends : n->upgrade_at < n->fault_next ? n->upgrade_at : n->fault_next, tick;
 
 	if (!n->cluster || n->fault == FAULT_PAUSE || (tick = cluster_next(n->cluster)) == USEC_NEVER)
 		return next;
@@ -483,7 +369,7 @@ static void node_step(struct node *n)
 {
 	usec_t now = n->world->now;
 
-	if (n->fault == FAULT_NONE && n->fault_next <= now)
+	if (n->fault == FAULT_NONE && (n->fault_next <= now || n->upgrade_at <= now))
 		fault_begin(n);
 	else if (n->fault != FAULT_NONE && n->fault_ends <= now)
 		fault_end(n);
@@ -496,7 +382,7 @@ static void world_step(struct world *w)
 	usec_t next = w->requests ? w->requests->at : USEC_NEVER;
 	struct node *first = NULL;
 
-	for (int i = 0; i < NODES; i++) {
+	for (int i = 0; i < w->n_nodes; i++) {
 		usec_t at = node_next(&w->nodes[i]);
 
 		if (at < next) {
@@ -511,17 +397,25 @@ static void world_step(struct world *w)
 	else
 		request_step(w);
 	check_leaders(w);
+	journal_beliefs(w);
 }
 
-static void world_open(struct world *w, uint64_t seed)
+static void world_open(struct world *w, uint64_t seed, int n_nodes, usec_t length)
 {
-	*w = (struct world){.now = BEGIN, .led_at = BEGIN, .random = seed * 2654435761u + 1};
+	AUTO_TEXT path = NULL;
+
+	*w = (struct world){.now = BEGIN, .led_at = BEGIN, .random = seed * 2654435761u + 1, .n_nodes = n_nodes, .length = length};
 	w->clock = (struct clock){world_realtime, world_boottime, w};
 	snprintf(w->dir, sizeof(w->dir), "%s/leases-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	if (!mkdtemp(w->dir))
 		abort();
 	w->path = xprintf("%s/jobs.db", w->dir);
-	for (int i = 0; i < NODES; i++) {
+	path = xprintf("%s/journal", w->dir);
+	w->journal = fopen(path, "w");
+	if (!w->journal)
+		abort();
+	fprintf(w->journal, "world %d %" PRId64 " %" PRId64 " %" PRId64 " %d\n", n_nodes, TTL, RUN_TTL, TAKEOVER, SEGMENTS);
+	for (int i = 0; i < w->n_nodes; i++) {
 		struct node *n = &w->nodes[i];
 
 		n->world = w;
@@ -530,6 +424,8 @@ static void world_open(struct world *w, uint64_t seed)
 		n->origin = USEC_HOUR + (usec_t)draw(w, 30 * USEC_DAY);
 		n->drift = (int)draw(w, 2 * DRIFT_MAX) - DRIFT_MAX;
 		n->fault_ended = BEGIN;
+		n->skew = (usec_t)draw(w, 2 * SKEW_MAX) - SKEW_MAX;
+		n->upgrade_at = BEGIN + (n_nodes > 3 ? USEC_HOUR : USEC_DAY) + i * UPGRADE_STEP;
 		fault_plan(n);
 		node_start(n);
 	}
@@ -539,7 +435,9 @@ static void world_close(struct world *w)
 {
 	AUTO_TEXT clean = xprintf("rm -r '%s'", w->dir);
 
-	for (int i = 0; i < NODES; i++)
+	if (w->journal)
+		fclose(w->journal);
+	for (int i = 0; i < w->n_nodes; i++)
 		if (w->nodes[i].cluster)
 			node_crash(&w->nodes[i]);
 	while (w->requests) {
@@ -553,7 +451,9 @@ static void world_close(struct world *w)
 	for (int i = 0; i < w->n_ids; i++)
 		free(w->ids[i]);
 	free(w->path);
-	if (system(clean) != 0)
+	if (getenv("KEEP"))
+		printf("# journal: %s/journal\n", w->dir);
+	else if (system(clean) != 0)
 		fprintf(stderr, "could not remove %s\n", w->dir);
 }
 
@@ -564,23 +464,59 @@ static void discard_line(enum log_level level, const struct log_about *about, co
 	(void)line;
 }
 
+/* The judge prints a comment per finding; its exit code is the verdict. */
+static bool judge_agrees(struct world *w)
+{
+	const char *source = getenv("top_srcdir");
+	AUTO_TEXT command = xprintf("python3 '%s/tests/sim/judge_leases.py' '%s/journal'", source ? source : ".", w->dir);
+
+	fclose(STEAL(w->journal));
+	fflush(stdout);
+	return system(command) == 0;
+}
+
+static bool world_run(int number, uint64_t seed, int n_nodes, usec_t length)
+{
+	struct world *w = xcalloc(1, sizeof(*w));
+	bool ok, agrees;
+
+	world_open(w, seed, n_nodes, length);
+	while (w->now < BEGIN + length && !w->failure[0])
+		world_step(w);
+	ok = !w->failure[0];
+	if (!ok)
+		printf("# after %" PRId64 " s: %s\n", (w->now - BEGIN) / USEC_SEC, w->failure);
+	printf("# %d nodes, %.1f days: %d pauses, %d crashes, %d partitions, %d lossy times, %d upgrades; %d terms, %d nodes closed; "
+	       "longest time without a leader %.1f s of a lease of %.0f s\n", n_nodes, (double)length / USEC_DAY,
+		w->faults[FAULT_PAUSE], w->faults[FAULT_CRASH], w->faults[FAULT_PARTITION], w->faults[FAULT_LOSSY],
+		w->faults[FAULT_UPGRADE], w->terms, w->reaped, (double)w->longest / USEC_SEC, (double)TTL / USEC_SEC);
+	agrees = judge_agrees(w);
+	printf("%sok %d - leases_of_%d_nodes_have_one_leader_per_term_and_takeover_within_a_lease\n", ok ? "" : "not ", number, n_nodes);
+	printf("%sok %d - an_independent_judge_agrees_on_%d_nodes\n", agrees ? "" : "not ", number + 1, n_nodes);
+	world_close(w);
+	free(w);
+	return ok && agrees;
+}
+
+static int64_t number_of(const char *name, int64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
 int main(void)
 {
-	const char *wanted = getenv("SEED");
-	uint64_t seed = wanted ? strtoull(wanted, NULL, 10) : 7;
-	struct world w;
+	uint64_t seed = (uint64_t)number_of("SEED", 7);
+	bool one = getenv("NODES") != NULL, ok;
 
 	log_open("sim_leases", LOG_LEVEL_ERROR, discard_line);
-	world_open(&w, seed);
-	while (w.now < BEGIN + 7 * USEC_DAY && !w.failure[0])
-		world_step(&w);
-	printf("1..1\n# SEED=%" PRIu64 "\n", seed);
-	if (w.failure[0])
-		printf("# after %" PRId64 " s: %s\n", (w.now - BEGIN) / USEC_SEC, w.failure);
-	printf("# %d pauses, %d crashes, %d partitions, %d lossy times; %d terms, %d nodes closed; longest time without a leader "
-	       "%.1f s of a lease of %.0f s\n", w.faults[FAULT_PAUSE], w.faults[FAULT_CRASH], w.faults[FAULT_PARTITION],
-		w.faults[FAULT_LOSSY], w.terms, w.reaped, (double)w.longest / USEC_SEC, (double)TTL / USEC_SEC);
-	printf("%sok 1 - a_week_of_leases_has_one_leader_per_term_and_takeover_within_a_lease\n", w.failure[0] ? "not " : "");
-	world_close(&w);
-	return w.failure[0] ? 1 : 0;
+	printf("1..%d\n# SEED=%" PRIu64 "\n", one ? 2 : 4, seed);
+	if (one) {
+		int64_t n = number_of("NODES", 3);
+
+		return n < 2 || n > NODES_MAX || !world_run(1, seed, (int)n, number_of("DAYS", 7) * USEC_DAY);
+	}
+	ok = world_run(1, seed, 3, 7 * USEC_DAY);
+	return !world_run(3, seed, 50, 5 * USEC_HOUR) || !ok;
 }

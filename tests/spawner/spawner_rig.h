@@ -2,7 +2,7 @@
 /* Fixture: a real spawner in its own directory, and a client that stores every report. */
 #pragma once
 #include "base/clock.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/spawn_client.h"
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 struct sd_event;
 
-#define RIG_TIMEOUT (20 * USEC_SEC)
+#define RIG_TIMEOUT (90 * USEC_SEC)
 
 struct rig_report {
 	struct spawn_report r; /* with the text of 'error' below */

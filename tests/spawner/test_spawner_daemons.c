@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "spawner_rig.h"
 #include <poll.h>
 

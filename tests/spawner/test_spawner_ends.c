@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -107,6 +108,54 @@ static void without_a_grace_period_a_job_is_killed_at_once(void **state)
 	assert_int_equal(rig_wait(&g, SPAWN_ENDED, p.run)->r.term_signal, SIGKILL);
 }
 
+static bool is_launcher(const char *pid)
+{
+	AUTO_TEXT path = xprintf("/proc/%s/comm", pid);
+	AUTO_DONE(buf) text = {};
+
+	return io_read_file(path, &text, 256) == 0 && text.data && strcmp(text.data, "jobsched-launch\n") == 0;
+}
+
+/* Calls fn for each child of the spawner. */
+static void children_each(pid_t parent, void (*fn)(const char *pid, void *arg), void *arg)
+{
+	AUTO_TEXT path = xprintf("/proc/%d/task/%d/children", (int)parent, (int)parent);
+	AUTO_DONE(buf) text = {};
+	char *rest = NULL;
+
+	assert_int_equal(io_read_file(path, &text, 1 << 20), 0);
+	for (char *pid = text.data ? strtok_r(text.data, " ", &rest) : NULL; pid; pid = strtok_r(NULL, " ", &rest))
+		fn(pid, arg);
+}
+
+static void signal_launcher(const char *pid, void *arg)
+{
+	if (is_launcher(pid))
+		kill((pid_t)strtol(pid, NULL, 10), *(int *)arg);
+}
+
+static void signal_launchers(int sig)
+{
+	children_each(g.spawner, signal_launcher, &sig);
+}
+
+static void a_job_that_is_cancelled_before_its_launcher_answers_ends_as_cancelled(void **state)
+{
+	AUTO_DONE(start_plan) p = rig_plan(&g, "sleep 300");
+
+	(void)state;
+	rig_script(&g, "exit 0"); /* now an idle launcher exists */
+	signal_launchers(SIGSTOP);
+	rig_start(&g, &p);
+	spawn_client_cancel(g.client, p.run, p.fence);
+	spawn_client_list(g.client);
+	rig_wait(&g, SPAWN_LIST_DONE, 0); /* the spawner has read the cancellation */
+	signal_launchers(SIGCONT);
+	assert_int_equal(rig_wait(&g, SPAWN_ENDED, p.run)->r.outcome, ATTEMPT_CANCELLED);
+	assert_int_equal(rig_count(&g, SPAWN_NOT_STARTED, p.run), 0);
+	spawn_client_ack(g.client, p.run, p.fence);
+}
+
 static void a_stopped_job_can_be_cancelled(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap 'exit 5' TERM; echo $$ >$RIG/stopped; kill -STOP $$; sleep 300");
@@ -190,6 +239,30 @@ static void an_orphan_lives_until_its_run_ends(void **state)
 	assert_false(alive(orphan));
 }
 
+/* The spawner sees the orphan while the run is running, and again after its end. */
+static void an_orphan_of_a_run_that_keeps_leftovers_continues(void **state)
+{
+	AUTO_DONE(start_plan) p = rig_plan(&g, "(sh -c 'echo $$ >$RIG/kept; while [ ! -e $RIG/let-go ]; do sleep 0.02; done' &) ; "
+					 "while [ ! -e $RIG/finish-kept ]; do sleep 0.02; done");
+	AUTO_TEXT finish = xprintf("%s/finish-kept", g.dir);
+	AUTO_TEXT let_go = xprintf("%s/let-go", g.dir);
+	pid_t orphan;
+
+	(void)state;
+	p.spec.leaves = true;
+	rig_start(&g, &p);
+	orphan = rig_file_pid(&g, "kept");
+	rig_script(&g, "exit 0"); /* its end makes the spawner check its children */
+	rig_script(&g, "exit 0");
+	assert_int_equal(io_write_file(finish, "", 0, 0600), 0);
+	rig_wait(&g, SPAWN_ENDED, p.run);
+	spawn_client_ack(g.client, p.run, p.fence);
+	rig_script(&g, "exit 0");
+	assert_true(alive(orphan));
+	assert_int_equal(io_write_file(let_go, "", 0, 0600), 0);
+	assert_true(rig_wait_gone(orphan));
+}
+
 static void cancelling_a_run_kills_all_descendants(void **state)
 {
 	AUTO_DONE(start_plan) p = rig_plan(&g, "trap '' TERM; setsid sleep 300 & echo $! >$RIG/tree; wait; sleep 300");
@@ -214,7 +287,7 @@ static void the_end_does_not_wait_for_an_unknown_process_with_the_output_open(vo
 	/* without environment and session the spawner cannot identify the process, so the pipe stays open */
 	r = rig_script(&g, "echo before; env -i setsid sh -c 'echo $$ >'$RIG'/stranger; exec sleep 300' & "
 			   "while [ ! -s $RIG/stranger ]; do sleep 0.01; done; echo after");
-	assert_true(clock_boot(&clock_system) - from < 5 * USEC_SEC);
+	assert_true(clock_boot(&clock_system) - from < 60 * USEC_SEC);
 	assert_int_equal(r->r.outcome, ATTEMPT_SUCCEEDED);
 	out = rig_output(&g, r, NULL);
 	assert_string_equal(out, "before\nafter\n");
@@ -228,7 +301,7 @@ static void the_end_does_not_wait_for_endless_output(void **state)
 	(void)state;
 	rig_script(&g, "env -i setsid sh -c 'echo $$ >'$RIG'/babbler; exec yes' & "
 		       "while [ ! -s $RIG/babbler ]; do sleep 0.01; done");
-	assert_true(clock_boot(&clock_system) - from < 5 * USEC_SEC);
+	assert_true(clock_boot(&clock_system) - from < 60 * USEC_SEC);
 	assert_true(rig_wait_gone(rig_file_pid(&g, "babbler"))); /* by SIGPIPE */
 }
 
@@ -256,25 +329,17 @@ static size_t entries(const char *path)
 	return n;
 }
 
-static bool is_launcher(const char *pid)
+static void count_worker(const char *pid, void *arg)
 {
-	AUTO_TEXT path = xprintf("/proc/%s/comm", pid);
-	AUTO_DONE(buf) text = {};
-
-	return io_read_file(path, &text, 256) == 0 && text.data && strcmp(text.data, "jobsched-launch\n") == 0;
+	*(size_t *)arg += !is_launcher(pid);
 }
 
 /* The number of children of the spawner, without its launchers. */
 static size_t children_left(pid_t parent)
 {
-	AUTO_TEXT path = xprintf("/proc/%d/task/%d/children", (int)parent, (int)parent);
-	AUTO_DONE(buf) text = {};
-	char *rest = NULL;
 	size_t n = 0;
 
-	assert_int_equal(io_read_file(path, &text, 1 << 20), 0);
-	for (char *pid = text.data ? strtok_r(text.data, " ", &rest) : NULL; pid; pid = strtok_r(NULL, " ", &rest))
-		n += !is_launcher(pid);
+	children_each(parent, count_worker, &n);
 	return n;
 }
 
@@ -318,6 +383,7 @@ int main(void)
 		TEST(a_cancelled_job_gets_sigterm),
 		TEST(a_job_that_ignores_sigterm_is_killed_after_the_grace_period),
 		TEST(without_a_grace_period_a_job_is_killed_at_once),
+		TEST(a_job_that_is_cancelled_before_its_launcher_answers_ends_as_cancelled),
 		TEST(a_stopped_job_can_be_cancelled),
 		TEST(a_job_that_stops_itself_times_out),
 		TEST(processes_left_in_the_process_group_are_killed),
@@ -325,6 +391,7 @@ int main(void)
 		TEST(a_daemon_with_children_in_other_sessions_is_killed),
 		TEST(a_daemon_without_environment_in_the_session_is_killed),
 		TEST(an_orphan_lives_until_its_run_ends),
+		TEST(an_orphan_of_a_run_that_keeps_leftovers_continues),
 		TEST(cancelling_a_run_kills_all_descendants),
 		TEST(the_end_does_not_wait_for_an_unknown_process_with_the_output_open),
 		TEST(the_end_does_not_wait_for_endless_output),

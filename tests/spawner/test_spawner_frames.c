@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invalid and unexpected input on the socket of the spawner. */
 #include "unit/unit.h"
+#include "base/buf.h"
 #include "base/auto.h"
 #include "base/io.h"
 #include "exec/proto/payload.h"
@@ -208,6 +209,51 @@ static void unsealed_or_invalid_payloads_close_the_connection(void **state)
 	rig_expect_serving(&g);
 }
 
+/* Connects with version 4, which has start_small. */
+static int raw_greeted_newest(void)
+{
+	int fd = rig_raw(&g);
+	struct frame f;
+
+	hello_frame(&f, FRAME_VERSION, FRAME_VERSION);
+	assert_int_equal(frame_send(fd, &f, NULL, 0), 0);
+	assert_true(raw_next(fd, &f) > 0);
+	assert_int_equal(f.type, FRAME_WELCOME);
+	assert_true(raw_next(fd, &f) > 0);
+	assert_int_equal(f.type, FRAME_SANDBOXES);
+	return fd;
+}
+
+static void invalid_payloads_in_the_frame_close_the_connection(void **state)
+{
+	AUTO_DONE(start_plan) p = rig_plan(&g, "echo never >$RIG/never");
+	AUTO_DONE(buf) payload = {};
+
+	(void)state;
+	assert_true(payload_encode(&p, &payload, NULL));
+	assert_in_range(payload.len, 1, FRAME_PAYLOAD_MAX);
+	for (size_t i = 0; i < 4; i++) {
+		int fd = raw_greeted_newest();
+		struct frame f;
+
+		good_start(&f);
+		f.version = FRAME_VERSION;
+		frame_start_enclose(&f, payload.data, payload.len);
+		if (i == 0)
+			f.start_small.payload_len--; /* the last text is cut */
+		else if (i == 1)
+			f.start_small.payload_len++; /* the texts end before the last byte */
+		else if (i == 2)
+			f.start_small.payload_len = FRAME_PAYLOAD_MAX + 8;
+		else
+			f.start_small.payload[0] ^= 1;
+		assert_int_equal(frame_send(fd, &f, NULL, 0), 0);
+		expect_closed(fd);
+	}
+	assert_int_equal(rig_file_size(&g, "never"), 0);
+	rig_expect_serving(&g);
+}
+
 static void unexpected_descriptors_close_the_connection(void **state)
 {
 	AUTO_FD null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -313,6 +359,7 @@ int main(void)
 		TEST(frames_before_hello_close_the_connection),
 		TEST(malformed_frames_close_only_their_connection),
 		TEST(unsealed_or_invalid_payloads_close_the_connection),
+		TEST(invalid_payloads_in_the_frame_close_the_connection),
 		TEST(unexpected_descriptors_close_the_connection),
 		TEST(packets_of_every_length_close_the_connection),
 		TEST(the_spawner_survives_random_frames),

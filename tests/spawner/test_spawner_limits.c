@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/text.h"
 #include "core/job/limits.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "spawner/spawner_rig.h"
 #include <stdio.h>
 #include <string.h>

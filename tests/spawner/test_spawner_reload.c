@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/spawner/conn.h"
 #include "exec/spawner/reexec_state.h"
 #include "exec/worker/worker.h"
@@ -69,17 +69,17 @@ static void time_limit_and_grace_period_continue(void **state)
 	const struct rig_report *r;
 
 	(void)state;
-	p.timeout = 400 * USEC_MSEC;
-	p.grace = 400 * USEC_MSEC;
+	p.timeout = 4 * USEC_SEC; /* long enough for the shell to set its trap on a busy machine */
+	p.grace = 800 * USEC_MSEC;
 	rig_start(&g, &p);
 	rig_file_pid(&g, "deaf");
 	rig_reload(&g);
-	rig_spin(&g, 500 * USEC_MSEC); /* SIGTERM has been sent by now, most likely */
+	rig_spin(&g, 4200 * USEC_MSEC); /* SIGTERM has been sent by now, most likely */
 	rig_reload(&g);
 	r = rig_wait(&g, SPAWN_ENDED, p.run);
 	assert_int_equal(r->r.outcome, ATTEMPT_TIMED_OUT);
 	assert_int_equal(r->r.term_signal, SIGKILL);
-	assert_true(r->r.ended_at - r->r.started_at >= 790 * USEC_MSEC);
+	assert_true(r->r.ended_at - r->r.started_at >= 4790 * USEC_MSEC);
 	spawn_client_ack(g.client, p.run, p.fence);
 }
 
@@ -195,12 +195,24 @@ static void starts_during_a_stop_are_refused_as_stopping(void **state)
 		rig_wait(&own, SPAWN_STARTED, p.run);
 		kill(own.spawner, SIGTERM);
 		assert_int_equal(rig_wait(&own, SPAWN_ENDED, p.run)->r.outcome, ATTEMPT_LOST);
+		kill(own.spawner, SIGSTOP); /* so that it receives both frames within its quiet time, however busy the machine is */
 		spawn_client_ack(own.client, p.run, p.fence);
-		rig_spin(&own, 20 * USEC_MSEC);
 		rig_start(&own, &again);
+		rig_spin(&own, 20 * USEC_MSEC);
+		kill(own.spawner, SIGCONT);
 		assert_true(rig_wait(&own, SPAWN_NOT_STARTED, again.run)->r.reason == START_STOPPING);
 	}
 	rig_down(&own);
+}
+
+/* Waits until exec() of another process has asked the kernel to end the write lease on a file. */
+static void wait_for_exec(int leased)
+{
+	usec_t until = clock_boot(&clock_system) + RIG_TIMEOUT;
+
+	while (fcntl(leased, F_GETLEASE) == F_WRLCK && clock_boot(&clock_system) < until)
+		rig_spin(&g, 5 * USEC_MSEC);
+	assert_int_not_equal(fcntl(leased, F_GETLEASE), F_WRLCK);
 }
 
 /* The write lease of this process on the program blocks exec() until the file is closed. */
@@ -219,6 +231,7 @@ static void a_start_that_has_a_process_survives_a_reload(void **state)
 	strv_done(&p.spec.argv);
 	strv_add(&p.spec.argv, program);
 	rig_start(&g, &p);
+	wait_for_exec(fd);
 	rig_reload(&g);
 	rig_wait(&g, SPAWN_STARTED, p.run);
 	assert_int_equal(rig_count(&g, SPAWN_NOT_STARTED, p.run), 0);
@@ -396,7 +409,7 @@ static void reloads_at_random_times_lose_no_run(void **state)
 static int sample(struct buf *ret)
 {
 	struct worker w = {.run = 5, .fence = 1, .attempt = 1, .phase = WORKER_ENDED, .exit = {-1, NULL}, .out = {-1, NULL}, .session = {-1, NULL},
-		.output.fd = -1, .group = {.dir = -1, .events.fd = -1}, .exit_code = 3, .error = (char *)"a text"};
+		.output.fd = -1, .results_fd = -1, .gate_fd = -1, .results = (char *)"a=1\nb=2\n", .signs = {.pipe.fd = -1, .socket.fd = -1}, .group = {.dir = -1, .events.fd = -1}, .exit_code = 3, .error = (char *)"a text"};
 	struct reexec_state_head h = {.listen = open("/dev/null", O_RDONLY | O_CLOEXEC), .output_dir = open("/", O_RDONLY | O_CLOEXEC),
 		.lock = open("/dev/null", O_RDONLY | O_CLOEXEC), .groups = -1, .id = "abc"};
 	struct reexec_state_fds fds = {};

@@ -81,6 +81,11 @@ static void cell_last(const json_t *row, const struct cell_style *style, struct 
 	if (!state)
 		return;
 	buf_str(out, state);
+	if (json_is_object(json_object_get(run, "progress"))) {
+		buf_char(out, ' ');
+		words_progress(run, out);
+		return;
+	}
 	if (!t)
 		t = member_time(run, "slot");
 	if (style->relative && t)
@@ -134,9 +139,24 @@ static void cell_duration(const json_t *row, const struct cell_style *style, str
 		buf_printf(out, "%.3f", (double)(to - from) / USEC_SEC);
 }
 
+/* The progress of a running run, and when it will probably end. */
+static bool cell_put_progress(const json_t *row, const struct cell_style *style, struct buf *out)
+{
+	if (!text_equal(member_text(row, "state"), "running"))
+		return false;
+	words_progress(row, out);
+	if (member_time(row, "estimated_end")) {
+		buf_printf(out, "%sends ", out->len ? ", " : "");
+		cell_put_time(row, "estimated_end", style, out);
+	}
+	return out->len > 0;
+}
+
 /* The result, and the time of the next attempt if the run waits for a retry. */
 static void cell_result(const json_t *row, const struct cell_style *style, struct buf *out)
 {
+	if (cell_put_progress(row, style, out))
+		return;
 	words_result(row, out);
 	if (!words_waits_for_retry(row) || !member_time(row, "due_at"))
 		return;

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/text.h"
+#include "jobctl/ctl.h"
 #include "jobctl/render/render.h"
 #include <string.h>
 
@@ -121,4 +122,18 @@ void rows_end(struct rows *r)
 	rows_page(r);
 	table_done(&r->table);
 	buf_done(&r->out);
+}
+
+void rows_print_all(const struct ctl *c, const struct row_kind *kind, const json_t *array, const char *none)
+{
+	struct rows rows = {};
+	const json_t *row;
+	size_t i;
+
+	rows_begin(&rows, c, kind);
+	json_array_foreach(array, i, row)
+		rows_add(&rows, row);
+	rows_end(&rows);
+	if (json_array_size(array) == 0 && c->terminal && c->format <= FORMAT_WIDE)
+		ctl_say("%s", none);
 }

@@ -47,3 +47,5 @@ void rows_add(struct rows *r, const json_t *row);
 /* Writes the rows added so far; columns keep at least their widths. */
 void rows_page(struct rows *r);
 void rows_end(struct rows *r);  /* writes the remaining rows and frees */
+/* All rows of an array. 'none' is said on a terminal if there are none. */
+void rows_print_all(const struct ctl *c, const struct row_kind *kind, const json_t *array, const char *none);

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/text.h"
+#include "jobctl/api.h"
 #include "jobctl/connect.h"
 #include "jobctl/ctl.h"
 #include "jobctl/render/render.h"
@@ -12,6 +13,8 @@
 #include <string.h>
 
 #define CHAR_MAX_BYTES 4
+#define ARCHIVED_PART "1048576" /* bytes of one request */
+#define ARCHIVED_PART_BYTES 1048576
 #define STALL_MS 60000 /* timeout between two parts of output that is not followed */
 
 void run_output_done(struct run_output *o)
@@ -130,6 +133,32 @@ bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_outpu
 {
 	bool ok = stream_output(c, p, on_output_chunk, o, ret_total, ret_dropped, e);
 
+	run_output_end(o);
+	render_flush(&o->out);
+	return ok;
+}
+
+bool run_output_copy_archived(struct ctl *c, struct run_output *o, const char *name, int64_t attempt, struct err *e)
+{
+	int64_t from = 0, got;
+	bool ok;
+
+	do {
+		AUTO_DONE(buf) path = {};
+		AUTO_TEXT offset = xprintf("%" PRId64, from);
+		AUTO_TEXT number = xprintf("%" PRId64, attempt);
+		int64_t before = o->bytes;
+
+		buf_str(&path, "/v1/archive/output");
+		api_query_add(&path, "name", name);
+		api_query_add(&path, "from", offset);
+		api_query_add(&path, "length", ARCHIVED_PART);
+		if (attempt)
+			api_query_add(&path, "attempt", number);
+		ok = connect_daemon(c, e) && http_client_stream(c->client, path.data, STALL_MS, on_output_chunk, o, e);
+		got = o->bytes - before;
+		from += got;
+	} while (ok && got == ARCHIVED_PART_BYTES);
 	run_output_end(o);
 	render_flush(&o->out);
 	return ok;

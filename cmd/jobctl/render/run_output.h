@@ -34,6 +34,8 @@ bool run_output_say_note(struct ctl *c);
  */
 bool run_output_copy(struct ctl *c, struct run_output *o, const struct run_output_range *p,
 	int64_t *ret_total, int64_t *ret_dropped, struct err *e);
+/* The same for an archived run; 'name' is its archived_as, attempt 0 the newest. */
+bool run_output_copy_archived(struct ctl *c, struct run_output *o, const char *name, int64_t attempt, struct err *e);
 /* Reads into memory, without following. */
 bool run_output_fetch(struct ctl *c, const struct run_output_range *p, struct buf *ret,
 	int64_t *ret_total, int64_t *ret_dropped, struct err *e);

@@ -160,6 +160,17 @@ bool words_waits_for_retry(const json_t *run)
 	       json_integer_value(json_object_get(run, "attempt")) > 0;
 }
 
+void words_progress(const json_t *run, struct buf *out)
+{
+	const json_t *p = json_object_get(run, "progress"), *percent = json_object_get(p, "percent");
+	const char *text = member_text(p, "text");
+
+	if (json_is_integer(percent))
+		buf_printf(out, "%d%%", (int)json_integer_value(percent));
+	if (text)
+		buf_printf(out, "%s%s", json_is_integer(percent) ? " " : "", text);
+}
+
 void words_result(const json_t *run, struct buf *out)
 {
 	const json_t *code = json_object_get(run, "exit_code"),
@@ -267,6 +278,18 @@ void words_command(const json_t *job, struct buf *out)
 	bool b64 = json_is_array(json_object_get(job, "command_b64"));
 	size_t i;
 
+	if (json_is_string(json_object_get(job, "http"))) {
+		buf_printf(out, "%s %s", member_text(job, "http"), member_text(job, "url") ? member_text(job, "url") : "");
+		return;
+	}
+	if (json_is_string(json_object_get(job, "kafka"))) {
+		buf_printf(out, "kafka %s", member_text(job, "kafka"));
+		return;
+	}
+	if (json_is_string(json_object_get(job, "lambda"))) {
+		buf_printf(out, "lambda %s", member_text(job, "lambda"));
+		return;
+	}
 	if (json_is_string(script) || json_is_string(coded)) {
 		put_decoded_word(json_is_string(script) ? script : coded, !json_is_string(script),
 			false, out);

@@ -22,6 +22,8 @@ bool words_waits_for_retry(const json_t *run); /* an attempt failed and another 
  * How a run ended: "exit code 3", "killed by SIGKILL", "overlap", an error. A success gives
  * nothing.
  */
+/* The progress of a running run, as "40% copying"; nothing if it has reported none. */
+void words_progress(const json_t *run, struct buf *out);
 void words_result(const json_t *run, struct buf *out);
 
 /*

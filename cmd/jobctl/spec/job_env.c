@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "jobctl/member.h"
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -84,14 +84,52 @@ static void env_set_jobsched(struct strv *env, const json_t *job, const json_t *
 	env_set(env, xstrdup("JOBSCHED_KEY=<equal for all attempts of a slot>"));
 	env_set(env, xstrdup("JOBSCHED_FENCE=<grows with every start of the run>"));
 	env_set(env, xstrdup("JOBSCHED_NODE=<name of the node>"));
+	env_set(env, xstrdup("TRACEPARENT=<trace context of the run>"));
+	for (size_t i = 0; i < s->params.n; i++)
+		env_set(env, xprintf("JOBSCHED_PARAM_%s", s->params.v[i]));
 	for (size_t i = 0; i < s->secrets.n; i++)
 		env_set(env, xprintf("JOBSCHED_SECRET_%.*s=/dev/fd/%zu",
 				     (int)strcspn(s->secrets.v[i], "="), s->secrets.v[i], 3 + i));
 	if (s->artifact)
 		env_set(env, xstrdup("JOBSCHED_ARTIFACT=<directory of the artifact>"));
+	if (s->results)
+		env_set(env, xstrdup("JOBSCHED_RESULT=<file for results>"));
+	if (s->checkpoint)
+		env_set(env, xstrdup("JOBSCHED_STATE=<directory that the attempts share>"));
 	for (size_t i = 0; i < s->env.n; i++)
 		env_set(env, xstrdup(s->env.v[i]));
 	env_set(env, xstrdup("JOBSCHED_SPAWNER=<id of the spawner>"));
+}
+
+/* A job of a crontab has the variables of cron. */
+static void env_set_cron(struct strv *env, const json_t *job, const struct job_spec *s)
+{
+	const struct passwd *pw = getpwuid((uid_t)member_int(job, "uid"));
+	const char *owner = member_text(job, "owner");
+
+	env_set(env, xprintf("HOME=%s", pw && pw->pw_dir[0] == '/' ? pw->pw_dir : "/"));
+	env_set(env, xstrdup("SHELL=/bin/sh"));
+	env_set(env, xstrdup("PATH=/usr/bin:/bin"));
+	for (size_t i = 0; i < s->env.n; i++)
+		env_set(env, xstrdup(s->env.v[i]));
+	env_set(env, xprintf("LOGNAME=%s", pw ? pw->pw_name : owner ? owner : ""));
+}
+
+void job_env_list(const json_t *job, const json_t *run, const struct job_spec *s, struct strv *ret)
+{
+	if (s->origin) {
+		env_set_cron(ret, job, s);
+		return;
+	}
+	env_set_user(ret, job);
+	env_set_jobsched(ret, job, run, s);
+}
+
+bool job_env_known(const char *pair)
+{
+	const char *value = strchr(pair, '=');
+
+	return value && !(value[1] == '<' && pair[strlen(pair) - 1] == '>');
 }
 
 void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s, bool reveal,
@@ -99,8 +137,7 @@ void job_env_put(const json_t *job, const json_t *run, const struct job_spec *s,
 {
 	AUTO_DONE(strv) env = {};
 
-	env_set_user(&env, job);
-	env_set_jobsched(&env, job, run, s);
+	job_env_list(job, run, s, &env);
 	for (size_t i = 0; i < env.n; i++) {
 		AUTO_TEXT shown = NULL;
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
+#include "core/job/chain.h"
 #include "core/job/job.h"
 #include "core/time/civil.h"
 #include "core/time/zone.h"
@@ -19,15 +20,19 @@ void preview_done(struct preview *p)
 	strv_done(&p->schedules);
 	free(p->tz);
 	free(p->id);
+	free(p->after);
 }
 
 bool preview_of_job(const json_t *job, struct preview *ret, struct err *e)
 {
 	AUTO_DONE(job_spec) spec;
+	AUTO_DONE(buf) after = {};
 
 	job_spec_init(&spec);
 	if (!job_object_read_spec(job, &spec, e))
 		return false;
+	chain_explain(&spec.after, spec.after_mode, &after);
+	ret->after = after.len ? buf_steal(&after) : NULL;
 	ret->schedules = spec.schedule;
 	spec.schedule = (struct strv){};
 	ret->tz = STEAL(spec.tz);

@@ -17,6 +17,7 @@ struct preview {
 	struct strv schedules;  /* a slot of any of them counts */
 	char *tz;               /* NULL: UTC */
 	char *id;               /* hashed for H fields; NULL: empty */
+	char *after;            /* the jobs that the job runs after, in words; NULL: none */
 	usec_t from;            /* slots after this time */
 	usec_t submitted; /* when the job was submitted; 0: no job, as if submitted at 'from' */
 	usec_t due;             /* next slot of the job as stored by the daemon; 0: none */

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "core/job/call.h"
 #include "core/job/job_fields.h"
 #include "jobctl/args.h"
 #include "jobctl/moment.h"
@@ -88,6 +89,23 @@ static bool set_pair(struct job_spec *s, const struct job_field *f, const char *
 	return true;
 }
 
+/* The body of a call and a message are the text itself, or @FILE. */
+static bool blob_is_text(const struct job_field *f)
+{
+	return f->offset == offsetof(struct job_spec, body) || f->offset == offsetof(struct job_spec, message);
+}
+
+static bool set_blob_text(struct job_spec *s, const struct job_field *f, const char *text, struct err *e)
+{
+	struct blob *blob = field_address(s, f);
+
+	if (strlen(text) > (size_t)f->max)
+		return err_set(e, ERR_TOO_LARGE, "the text has more than %" PRId64 " bytes", f->max);
+	blob_done(blob);
+	*blob = (struct blob){xstrdup(text), strlen(text)};
+	return true;
+}
+
 static bool set_blob(struct job_spec *s, const struct job_field *f, const char *path, struct err *e)
 {
 	struct blob *blob = field_address(s, f);
@@ -118,7 +136,9 @@ static bool set_any(struct job_spec *s, const struct job_field *f, const char *t
 	case FIELD_MAP:
 		return set_pair(s, f, text, e);
 	case FIELD_BLOB:
-		return set_blob(s, f, text, e);
+		if (!blob_is_text(f))
+			return set_blob(s, f, text, e);
+		return *text == '@' ? set_blob(s, f, text + 1, e) : set_blob_text(s, f, text, e);
 	case FIELD_TIME:
 		return moment_parse(text,
 			&(struct moment_how){.now = clock_now(&clock_system), .tz = s->tz},
@@ -178,7 +198,8 @@ bool spec_args_read_options(struct job_spec *s, const struct args *a, const char
 		if (!f->flag || (but && strcmp(f->flag, but) == 0))
 			continue;
 		for (size_t k = 0; k < args_count(a, f->flag); k++)
-			if (!spec_args_set_field(s, f, args_nth(a, f->flag, k), e))
+			if (!spec_args_set_field(
+				    s, f, f->bare ? f->choices[f->max] : args_nth(a, f->flag, k), e))
 				return false;
 	}
 	return when_args_read(a, &s->schedule, e);
@@ -191,7 +212,7 @@ bool spec_args_read(struct job_spec *s, const struct args *a, struct err *e)
 	 * accessible to them.
 	 */
 	return spec_args_read_options(s, a, NULL, e) &&
-	       (s->cwd || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
+	       (s->cwd || call_kind_of(s) != CALL_NONE || args_has(a, "as") || make_absolute(NULL, &s->cwd, e));
 }
 
 void spec_args_set_command(struct job_spec *s, char *const *words, size_t n)

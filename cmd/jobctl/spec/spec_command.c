@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/duration.h"
 #include "base/rfc3339.h"
+#include "core/job/call.h"
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
 #include "jobctl/spec/shell.h"
@@ -90,7 +91,9 @@ static void put_number_option(const struct job_field *f, int64_t n, struct buf *
 {
 	AUTO_TEXT text = n == f->preset ? NULL : job_field_print(f, n);
 
-	if (text)
+	if (text && f->bare)
+		buf_printf(out, " --%s", f->flag);
+	else if (text)
 		put_option(out, f->flag, text);
 }
 
@@ -105,6 +108,23 @@ static void put_pair_options(const struct job_field *f, const struct strv *pairs
 			masked = xprintf("%.*s=***", (int)strcspn(pair, "="), pair);
 		put_option(out, f->flag, masked ? masked : pair);
 	}
+}
+
+/* Whether it can be an argument. */
+static bool blob_is_word(const struct blob *b)
+{
+	return strlen(b->data) == b->len && b->data[0] != '@';
+}
+
+/* Standard input is piped to the command. The body of a call is an argument, unless it contains a NUL. */
+static void put_blob_option(const struct job_field *f, const struct blob *b, bool piped, struct buf *out)
+{
+	if (!b->data)
+		return;
+	if (piped)
+		put_option(out, f->flag, "-");
+	else
+		put_option(out, f->flag, blob_is_word(b) ? b->data : "@-");
 }
 
 static void put_field_option(const struct job_field *f, const struct job_spec *s,
@@ -122,8 +142,7 @@ static void put_field_option(const struct job_field *f, const struct job_spec *s
 		put_pair_options(f, at, f->type == FIELD_MAP ? secret : NULL, out);
 		break;
 	case FIELD_BLOB:
-		if (((const struct blob *)at)->data)
-			put_option(out, f->flag, "-");
+		put_blob_option(f, at, f->offset == offsetof(struct job_spec, stdin_data), out);
 		break;
 	default:
 		put_number_option(f, *(const int64_t *)at, out);
@@ -171,11 +190,17 @@ void spec_command_write(const struct job_spec *s, bool (*secret)(const char *pai
 {
 	if (s->stdin_data.data)
 		put_stdin(&s->stdin_data, out);
+	else if (s->body.data && !blob_is_word(&s->body))
+		put_stdin(&s->body, out);
+	else if (s->message.data && !blob_is_word(&s->message))
+		put_stdin(&s->message, out);
 	buf_str(out, "jobctl add");
 	for (size_t i = 0; i < job_fields_count; i++)
 		if (job_fields[i].flag)
 			put_field_option(&job_fields[i], s, secret, out);
 	put_schedule_options(s, out);
+	if (call_kind_of(s) != CALL_NONE)
+		return;
 	buf_str(out, " --");
 	if (s->script || s->command.n == 1) {
 		put_command_word(s, out);

@@ -201,6 +201,6 @@ void spec_form_write_defaults(const struct job_spec *s, struct buf *out)
 			continue;
 		buf_printf(out, "# %s%s = %s   %s\n", f->name, f->type == FIELD_MAP ? ".NAME" : "",
 			f->type == FIELD_MAP ? "VALUE" : f->type == FIELD_BLOB ? "TEXT" : f->arg,
-			f->type == FIELD_BLOB ? "standard input of the command" : f->help);
+			strcmp(f->name, "stdin") == 0 ? "standard input of the command" : f->help);
 	}
 }

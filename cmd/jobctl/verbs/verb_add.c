@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/tzfile.h"
+#include "core/crontab/crontab.h"
+#include "core/job/call.h"
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
 #include "core/time/zone_cache.h"
@@ -19,7 +21,6 @@
 #include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
 #include "jobctl/render/words.h"
-#include "jobctl/spec/crontab.h"
 #include "jobctl/spec/preview.h"
 #include "jobctl/spec/spec_args.h"
 #include "jobctl/verbs/verbs.h"
@@ -29,25 +30,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CRONTAB_SHOWN 20 /* entries of a crontab for which a command is suggested */
-
-/* Refuses a crontab on standard input: its lines would be run as a shell script now. */
-static bool refuse_crontab(const char *text, struct err *e)
-{
-	AUTO_DONE(buf) commands = {};
-	size_t n = crontab_commands(text, CRONTAB_SHOWN, &commands);
-
-	if (n > CRONTAB_SHOWN)
-		ctl_say("commands for the first %d of %zu entries:", CRONTAB_SHOWN, n);
-	for (char *line = commands.data, *end; (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		ctl_say("%s", line);
-	}
-	return err_set(e, ERR_INVALID,
-		"standard input is a crontab, not a script; nothing was added: the commands above add "
-		"its entries");
-}
 
 /* Reads the script from standard input. */
 static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
@@ -71,8 +53,11 @@ static bool read_script(struct job_spec *s, const struct args *a, struct err *e)
 			"no command, and standard input is empty; write it after '--': jobctl add -- COMMAND");
 	if (strlen(text.data) != text.len)
 		return err_set(e, ERR_INVALID, "the script on standard input contains NUL bytes");
-	if (crontab_is(text.data))
-		return refuse_crontab(text.data, e);
+	/* its lines would be run as a shell script now */
+	if (crontab_recognise(text.data))
+		return err_set(e, ERR_INVALID,
+			"standard input is a crontab, not a script; nothing was added: 'jobctl import crontab FILE' adds "
+			"its entries");
 	s->script = buf_steal(&text);
 	return true;
 }
@@ -129,7 +114,7 @@ static bool read_submission(struct ctl *c, const struct args *a, json_t **ret, s
 		return false;
 	if (n > 0)
 		spec_args_set_command(&spec, words, n);
-	else if (!spec.template && !read_script(&spec, a, e))
+	else if (!spec.template && call_kind_of(&spec) == CALL_NONE && !read_script(&spec, a, e))
 		return false;
 	if (!spec.tz && !spec.template)
 		spec.tz = local_zone();
@@ -366,6 +351,7 @@ int verb_add(struct ctl *c, const struct args *a)
 	if (!read_submission(c, a, &submission, &e))
 		return ctl_fail(&e);
 	put_target(a, &path);
+	api_add_trace(submission);
 	if (args_has(a, "dry-run"))
 		return dry_run(c, a, path.data, submission);
 	if (!api_call(c, "POST", path.data, submission, &job, &e)) {

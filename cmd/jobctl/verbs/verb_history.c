@@ -8,6 +8,7 @@
 #include "jobctl/api.h"
 #include "jobctl/args.h"
 #include "jobctl/ctl.h"
+#include "jobctl/defs/definition.h"
 #include "jobctl/member.h"
 #include "jobctl/render/cells.h"
 #include "jobctl/render/render.h"
@@ -81,32 +82,6 @@ static bool form_of(const json_t *revision, bool reveal, struct buf *out, struct
 	return true;
 }
 
-static bool revision_has_line(const struct buf *text, const char *line, size_t len)
-{
-	for (const char *at = text->data; at && *at;
-		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
-		if (strncmp(at, line, len) == 0 && (at[len] == '\n' || !at[len]))
-			return true;
-	return false;
-}
-
-/* Lines of 'of' that 'without' does not have. */
-static void put_lines_only_in(char sign, const struct buf *of, const struct buf *without,
-	struct buf *out)
-{
-	for (const char *at = of->data; at && *at;
-		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
-		size_t len = strcspn(at, "\n");
-
-		if (revision_has_line(without, at, len))
-			continue;
-		buf_char(out, sign);
-		buf_char(out, ' ');
-		text_escape(out, at, len);
-		buf_char(out, '\n');
-	}
-}
-
 static const json_t *find_revision(const json_t *list, int64_t number)
 {
 	const json_t *r;
@@ -133,8 +108,7 @@ static int show_diff(const json_t *list, int64_t number, bool reveal)
 			number);
 	if (e.kind || !form_of(now, reveal, &b, &e) || (before && !form_of(before, reveal, &a, &e)))
 		return ctl_fail(&e);
-	put_lines_only_in('-', &a, &b, &out);
-	put_lines_only_in('+', &b, &a, &out);
+	definition_diff(&a, &b, &out);
 	return render_text(&out);
 }
 

@@ -17,10 +17,12 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #define WATCH_SECONDS 2
+#define SCREEN_ROWS 20 /* if the terminal has no known size */
 
 /* The state of a listing. */
 struct listing {
@@ -30,8 +32,8 @@ struct listing {
 	size_t patterns_n;
 	size_t limit;           /* 0: none */
 	bool paged;             /* the limit is applied by the pages */
+	bool screenful;         /* the limit is the size of the terminal */
 	int64_t last;           /* number of the last job shown */
-	json_t *kept;           /* array of jobs to be sorted; NULL: shown as they arrive */
 };
 
 static bool job_matches_pattern(const struct listing *l, const json_t *job)
@@ -68,10 +70,6 @@ static bool on_job_row(const json_t *row, void *arg)
 
 	if (!job_matches_pattern(l, row) || !job_has_tags(l, row))
 		return true;
-	if (l->kept) {
-		json_array_append(l->kept, (json_t *)row);
-		return true;
-	}
 	rows_add(&l->rows, row);
 	l->last = member_int(row, "id");
 	return l->paged || l->limit == 0 || l->rows.count < l->limit;
@@ -79,10 +77,7 @@ static bool on_job_row(const json_t *row, void *arg)
 
 static void on_job_page(void *arg)
 {
-	struct listing *l = arg;
-
-	if (!l->kept)
-		rows_page(&l->rows);
+	rows_page(&((struct listing *)arg)->rows);
 }
 
 static bool job_state_known(const char *name)
@@ -90,66 +85,25 @@ static bool job_state_known(const char *name)
 	return job_state_parse(name, &(enum job_state){0});
 }
 
-static int compare_next(const void *a, const void *b)
+/* The daemon sorts; a name with a minus sign reverses the order. */
+static bool sort_option(const struct args *a, struct buf *path, struct err *e)
 {
-	usec_t x = member_time(*(json_t *const *)a, "next_at"),
-	       y = member_time(*(json_t *const *)b, "next_at");
+	static const char *const names[] = {"next", "name", "last", "created"};
+	const char *sort = args_last(a, "sort");
+	bool reverse = sort && *sort == '-';
 
-	/* Jobs without a next slot come last. */
-	if (!x || !y)
-		return (x == 0) - (y == 0);
-	return (x > y) - (x < y);
-}
-
-static int compare_name(const void *a, const void *b)
-{
-	const char *x = member_text(*(json_t *const *)a, "name"),
-		   *y = member_text(*(json_t *const *)b, "name");
-
-	if (!x || !y)
-		return (x == NULL) - (y == NULL);
-	return strcmp(x, y);
-}
-
-static int compare_last_run(const void *a, const void *b)
-{
-	const json_t *x = json_object_get(*(json_t *const *)a, "last_run");
-	const json_t *y = json_object_get(*(json_t *const *)b, "last_run");
-	usec_t s = member_time(x, "slot"), t = member_time(y, "slot");
-
-	return (t > s) - (t < s);
-}
-
-typedef int order_fn(const void *a, const void *b);
-
-static bool read_sort_option(const struct args *a, order_fn **ret, struct err *e)
-{
-	static const struct {
-		const char *name;
-		order_fn *fn;
-	} orders[] = {{"next", compare_next}, {"name", compare_name}, {"last", compare_last_run}};
-	const char *name = args_last(a, "sort");
-
-	*ret = NULL;
-	for (size_t i = 0; name && i < ELEMENTS(orders); i++)
-		if (strcmp(orders[i].name, name) == 0)
-			*ret = orders[i].fn;
-	if (name && !*ret)
-		return err_set(e, ERR_INVALID, "--sort: '%s' is not next, name or last", name);
+	for (size_t i = 0; sort && i < ELEMENTS(names); i++)
+		if (strcmp(names[i], sort + reverse) == 0) {
+			api_query_add(path, "sort", names[i]);
+			/* the daemon shows the newest last run first */
+			if (reverse)
+				api_query_add(path, "order", strcmp(names[i], "last") == 0 ? "asc" : "desc");
+			return true;
+		}
+	if (sort)
+		return err_set(e, ERR_INVALID, "--sort: '%s' is not next, name, last or created; -%s reverses an order",
+			sort, "next");
 	return true;
-}
-
-static void show_sorted(struct listing *l, order_fn *order)
-{
-	size_t n = json_array_size(l->kept);
-	json_t **v = xcalloc(n, sizeof *v);
-
-	for (size_t i = 0; i < n; i++)
-		v[i] = json_array_get(l->kept, i);
-	qsort(v, n, sizeof *v, order);
-	for (size_t i = 0; i < n && (l->limit == 0 || i < l->limit); i++)
-		rows_add(&l->rows, v[i]);
-	free(v);
 }
 
 /* Finished and cancelled jobs are shown only with --all, --state or a pattern. */
@@ -169,8 +123,10 @@ static bool jobs_path(const struct ctl *c, const struct args *a, const struct li
 		!filter_time(path, a, "since", c->now, e) ||
 		!filter_time(path, a, "until", c->now, e))
 		return false;
-	if (!filter_tags_check(a, e))
+	if (!filter_tags_check(a, e) || !sort_option(a, path, e))
 		return false;
+	if (args_last(a, "queue"))
+		api_query_add(path, "queue", args_last(a, "queue"));
 	if (args_last(a, "cursor"))
 		api_query_add(path, "cursor", args_last(a, "cursor"));
 	if (args_last(a, "tag"))
@@ -190,7 +146,7 @@ static bool jobs_path(const struct ctl *c, const struct args *a, const struct li
 /* The only operand is a number and there are no filters: the job can be read directly. */
 static bool only_number(const struct args *a, const struct listing *l)
 {
-	static const char *const filters[] = {"state", "tag", "owner", "since", "until", "cursor"};
+	static const char *const filters[] = {"state", "tag", "owner", "since", "until", "queue", "cursor"};
 
 	for (size_t i = 0; i < ELEMENTS(filters); i++)
 		if (args_has(a, filters[i]))
@@ -209,47 +165,54 @@ static bool list_number(struct ctl *c, struct listing *l, struct err *e)
 	return true;
 }
 
-/* The cursor is the number of the last job. If jobs are filtered here, more may follow or not. */
-static void say_more(const struct listing *l, const struct pages *p)
+/*
+ * If jobs are filtered here, more may follow or not. The cursor is then the number of the last job,
+ * which only a list by number can use.
+ */
+static void say_more(const struct args *a, const struct listing *l, const struct pages *p)
 {
-	if (p->next_cursor)
+	if (p->next_cursor && l->screenful)
+		ctl_say("there are more: add --cursor %s, or --limit 0 for all", p->next_cursor);
+	else if (p->next_cursor)
 		ctl_say("there are more: add --cursor %s", p->next_cursor);
-	else if (l->limit && !p->limit && l->rows.count >= l->limit)
+	else if (l->limit && !p->limit && l->rows.count >= l->limit && !args_has(a, "sort"))
 		ctl_say("there may be more: add --cursor %" PRId64, l->last);
+	else if (l->limit && !p->limit && l->rows.count >= l->limit)
+		ctl_say("there may be more: add --limit 0");
+}
+
+/* The rows that fit on the terminal beside the header, the messages and the next prompt. */
+static size_t screenful(void)
+{
+	struct winsize size = {};
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row == 0)
+		return SCREEN_ROWS;
+	return size.ws_row > 10 ? size.ws_row - 5u : 5;
 }
 
 static bool list_once(struct ctl *c, const struct args *a, size_t *ret_count, struct err *e)
 {
 	AUTO_DONE(buf) path = {};
-	json_auto_t *kept = NULL;
 	struct listing l = {.tags = a};
 	struct pages pages = {.member = "jobs", .row = on_job_row, .page = on_job_page, .arg = &l};
-	order_fn *order;
 	bool ok;
 
 	l.patterns_n = args_operands(a, &l.patterns);
-	if (!read_sort_option(a, &order, e) || !filter_limit(a, 0, &l.limit, e))
-		return false;
-	if (order && args_has(a, "cursor"))
-		return err_set(e, ERR_INVALID,
-			"give either --sort or --cursor, not both: pages are ordered by number");
-	if (order)
-		l.kept = kept = json_array();
-	if (!jobs_path(c, a, &l, &path, e))
+	l.screenful = c->terminal && render_is_text(c) && !args_has(a, "limit");
+	if (!filter_limit(a, l.screenful ? screenful() : 0, &l.limit, e) || !jobs_path(c, a, &l, &path, e))
 		return false;
 	pages.path = path.data;
 	rows_begin(&l.rows, c, &job_rows);
-	/* Without filtering or sorting here the pages end at the limit. */
-	if (!order && l.patterns_n <= 1 && args_count(a, "tag") <= 1)
+	/* Without filtering here the pages end at the limit. */
+	if (l.patterns_n <= 1 && args_count(a, "tag") <= 1)
 		pages.limit = l.limit;
 	l.paged = pages.limit > 0;
 	ok = only_number(a, &l) ? list_number(c, &l, e) : api_pages(c, &pages, e);
-	if (ok && order)
-		show_sorted(&l, order);
 	*ret_count = l.rows.count;
 	rows_end(&l.rows);
-	if (ok && !order && !args_has(a, "watch"))
-		say_more(&l, &pages);
+	if (ok && !args_has(a, "watch"))
+		say_more(a, &l, &pages);
 	free(pages.next_cursor);
 	return ok;
 }

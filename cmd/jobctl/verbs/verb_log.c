@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "jobctl/api.h"
+#include "jobctl/archived.h"
 #include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/follow.h"
@@ -232,6 +233,16 @@ static bool show_followed(struct ctl *c, const struct log_options *w, const json
 	return true;
 }
 
+static bool show_archived(struct ctl *c, const struct log_options *w, const struct ref *ref, struct err *e)
+{
+	AUTO_DONE(run_output) o = {.raw = w->raw};
+	json_auto_t *run = NULL;
+
+	if (w->follow || w->lines >= 0)
+		return err_set(e, ERR_INVALID, "--follow and --lines cannot be used with --archived");
+	return archived_run(c, ref, &run, e) && run_output_copy_archived(c, &o, member_text(run, "archived_as"), w->attempt, e);
+}
+
 int verb_log(struct ctl *c, const struct args *a)
 {
 	json_auto_t *run = NULL;
@@ -241,8 +252,11 @@ int verb_log(struct ctl *c, const struct args *a)
 	char *const *words;
 
 	args_operands(a, &words);
-	if (!read_log_options(c, a, &log_options, &e) || !ref_parse(words[0], &ref, &e) ||
-		!find_run(c, &ref, &log_options, &run, &e))
+	if (!read_log_options(c, a, &log_options, &e) || !ref_parse(words[0], &ref, &e))
+		return ctl_fail(&e);
+	if (args_has(a, "archived"))
+		return show_archived(c, &log_options, &ref, &e) ? EXIT_SUCCESS : ctl_fail(&e);
+	if (!find_run(c, &ref, &log_options, &run, &e))
 		return ctl_fail(&e);
 	if (!(log_options.follow ? show_followed : show_output)(c, &log_options, run, &e))
 		return ctl_fail(&e);

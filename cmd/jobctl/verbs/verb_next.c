@@ -279,6 +279,10 @@ static void say_none(struct zone_cache *zones, const struct preview *p)
 	AUTO_DONE(buf) words = {};
 	const struct zone *z;
 
+	if (p->after) {
+		ctl_say("no upcoming slots; the job runs %s", p->after);
+		return;
+	}
 	if (!preview_open(zones, p, &z, &set, NULL))
 		return;
 	schedule_set_explain(set, &words);

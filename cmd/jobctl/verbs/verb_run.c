@@ -51,14 +51,21 @@ static bool request_run(struct ctl *c, const struct args *a, json_t **ret, struc
 	args_operands(a, &words);
 	c->job_typed = words[0];
 	c->yes = args_has(a, "yes");
+	if (args_has(a, "as-scheduled") && (args_has(a, "force") || args_has(a, "param")))
+		return err_set(e, ERR_INVALID,
+			"--as-scheduled runs the job as its schedule does; it excludes --force and "
+			"--param");
 	if (!ref_parse(words[0], &ref, e) || !set_run_params(a, body, e))
 		return false;
 	if (ref.run)
 		return err_set(e, ERR_INVALID, "'%s' is a run; give the job to be run", words[0]);
 	if (!api_job(c, &ref, &job, e))
 		return false;
+	if (args_has(a, "as-scheduled"))
+		json_object_set_new(body, "as_scheduled", json_true());
 	if (args_has(a, "force"))
 		json_object_set_new(body, "force", json_true());
+	api_add_trace(body);
 	path = xprintf("/v1/jobs/%" PRId64 "/run", member_int(job, "id"));
 	return api_call(c, "POST", path, body, ret, e);
 }
@@ -77,7 +84,10 @@ static int show_run(const struct ctl *c, const json_t *run, bool quiet)
 		rows_end(&rows);
 		return EXIT_SUCCESS;
 	}
-	if (c->format != FORMAT_NAME)
+	if (c->format != FORMAT_NAME && follow_run_is_final(run))
+		ctl_say("run %s is %s: %s", ref.data, member_text(run, "state"),
+			member_text(run, "reason") ? member_text(run, "reason") : "");
+	else if (c->format != FORMAT_NAME)
 		ctl_say("run %s is queued (jobctl log -f %s)", ref.data, ref.data);
 	/*
 	 * On a terminal the message is enough. A script reads the name, unless it follows the

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/job/run.h"
 #include "jobctl/api.h"
+#include "jobctl/archived.h"
 #include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/filters.h"
@@ -14,6 +15,7 @@
 #include "jobctl/render/rows.h"
 #include "jobctl/verbs/verbs.h"
 #include <inttypes.h>
+#include <string.h>
 
 #define RUNS_DEFAULT 100
 
@@ -34,9 +36,13 @@ static bool runs_filters(const struct ctl *c, const struct args *a, struct buf *
 		return false;
 	if (args_has(a, "tag"))
 		api_query_add(path, "tag", args_last(a, "tag"));
+	if (args_has(a, "result") && !strchr(args_last(a, "result"), '='))
+		return err_set(e, ERR_INVALID, "--result needs KEY=VALUE, not '%s'", args_last(a, "result"));
+	if (args_has(a, "result"))
+		api_query_add(path, "result", args_last(a, "result"));
 	if (args_has(a, "owner"))
 		api_query_add(path, "owner", args_last(a, "owner"));
-	if (!args_has(a, "planned"))
+	if (!args_has(a, "planned") && !args_has(a, "archived"))
 		api_query_add(path, "planned", "false");
 	if (args_has(a, "failed"))
 		api_query_add(path, "state", "failed,timed_out,lost");
@@ -56,11 +62,9 @@ static void on_run_page(void *arg)
 	rows_page(arg);
 }
 
-/* Lists runs of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs. */
-static bool list_runs_of_jobs(struct ctl *c, const struct args *a, const char *jobs,
-	struct rows *rows, size_t limit, struct err *e)
+/* Reads the pages of a list of runs, whose path has no filters yet except jobs. */
+static bool list_pages(struct ctl *c, const struct args *a, struct buf *path, struct rows *rows, size_t limit, struct err *e)
 {
-	AUTO_DONE(buf) path = {};
 	AUTO_TEXT cursor = NULL;
 	struct pages pages = {.member = "runs",
 		.row = on_run,
@@ -69,17 +73,45 @@ static bool list_runs_of_jobs(struct ctl *c, const struct args *a, const char *j
 		.limit = limit};
 	bool ok;
 
-	buf_str(&path, "/v1/runs");
-	if (jobs)
-		api_query_add(&path, "job", jobs);
-	if (!runs_filters(c, a, &path, e))
+	if (!runs_filters(c, a, path, e))
 		return false;
-	pages.path = path.data;
+	pages.path = path->data;
 	ok = api_pages(c, &pages, e);
 	cursor = pages.next_cursor;
 	if (ok && cursor)
 		ctl_say("there are more: add --cursor %s, or --limit 0 for all", cursor);
 	return ok;
+}
+
+/* Lists runs of the jobs in 'jobs', a comma-separated list of numbers; NULL: of all jobs. */
+static bool list_runs_of_jobs(struct ctl *c, const struct args *a, const char *jobs,
+	struct rows *rows, size_t limit, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+
+	buf_str(&path, "/v1/runs");
+	if (jobs)
+		api_query_add(&path, "job", jobs);
+	return list_pages(c, a, &path, rows, limit, e);
+}
+
+static bool list_archived(struct ctl *c, const struct args *a, struct rows *rows, size_t limit, struct err *e)
+{
+	AUTO_DONE(buf) path = {};
+	struct ref ref;
+	char *const *words;
+	size_t n = args_operands(a, &words);
+
+	if (n > 1)
+		return err_set(e, ERR_INVALID, "--archived searches for one job or run at a time");
+	if (args_has(a, "tag") || args_has(a, "planned"))
+		return err_set(e, ERR_INVALID, "--tag and --planned cannot be used with --archived");
+	if (n == 1 && !ref_parse(words[0], &ref, e))
+		return false;
+	buf_str(&path, "/v1/archive/runs");
+	if (n == 1)
+		archived_filter(&path, &ref);
+	return list_pages(c, a, &path, rows, limit, e);
 }
 
 /* Shows a run on the first page; adds the number of a job to 'jobs'. */
@@ -110,9 +142,11 @@ int verb_runs(struct ctl *c, const struct args *a)
 	if (!filter_limit(a, RUNS_DEFAULT, &limit, &e))
 		return ctl_fail(&e);
 	rows_begin(&rows, c, &run_rows);
-	for (size_t i = 0; ok && i < n; i++)
+	if (args_has(a, "archived"))
+		ok = list_archived(c, a, &rows, limit, &e);
+	for (size_t i = 0; ok && i < n && !args_has(a, "archived"); i++)
 		ok = runs_operand(c, a, words[i], &rows, &jobs, &e);
-	if (ok && (n == 0 || jobs.len))
+	if (ok && (n == 0 || jobs.len) && !args_has(a, "archived"))
 		ok = list_runs_of_jobs(c, a, jobs.data, &rows, limit, &e);
 	count = rows.count;
 	rows_end(&rows);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl show'. */
+#include "jobctl/verbs/verb_show.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -8,14 +10,16 @@
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
 #include "core/job/run.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "core/time/zone.h"
 #include "core/time/zone_cache.h"
 #include "jobctl/api.h"
+#include "jobctl/archived.h"
 #include "jobctl/args.h"
 #include "jobctl/ctl.h"
 #include "jobctl/member.h"
 #include "jobctl/render/columns.h"
+#include "jobctl/render/graph.h"
 #include "jobctl/render/pauses.h"
 #include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
@@ -77,6 +81,11 @@ static void put_waits(struct buf *out, const json_t *o)
 
 /* ---- a job ---- */
 
+static usec_t seconds(const json_t *o, const char *key)
+{
+	return (usec_t)(json_number_value(json_object_get(o, key)) * USEC_SEC);
+}
+
 static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job)
 {
 	const json_t *last = json_object_get(job, "last_run");
@@ -89,13 +98,36 @@ static void put_last_run(struct buf *out, const struct ctl *c, const json_t *job
 		return;
 	ref_of_job(job, &line);
 	buf_printf(&line, "#%" PRId64 " %s", member_int(last, "id"), member_text(last, "state"));
-	words_result(last, &result);
+	words_progress(last, &result);
+	if (!result.len)
+		words_result(last, &result);
 	if (result.len)
 		buf_printf(&line, ", %s", result.data);
 	if (t)
 		buf_printf(&line, ", %s", c->terminal ? words_relative(t, c->now, words)
 						      : words_instant(t, words));
 	put_labelled(out, "last run", line.data);
+}
+
+/* "p50 1.2s, p95 3s of 40 successful runs; last 9s, unusually long". */
+static void put_durations(struct buf *out, const json_t *job)
+{
+	const json_t *d = json_object_get(job, "durations");
+	const char *unusual = member_text(d, "unusual");
+	AUTO_DONE(buf) line = {};
+	int64_t n = member_int(d, "count");
+	char words[WORDS_MAX];
+
+	if (n)
+		buf_printf(&line, "p50 %s", words_duration(seconds(d, "p50"), words));
+	if (n)
+		buf_printf(&line, ", p95 %s of %" PRId64 " successful run%s; ",
+			words_duration(seconds(d, "p95"), words), n, n == 1 ? "" : "s");
+	if (json_is_number(json_object_get(d, "last")))
+		buf_printf(&line, "last %s", words_duration(seconds(d, "last"), words));
+	if (unusual)
+		buf_printf(&line, ", unusually %s", unusual);
+	put_labelled(out, "durations", line.data);
 }
 
 /* A numeric field that does not have its default, with its unit. */
@@ -124,7 +156,7 @@ static void put_pair_lines(struct buf *out, const struct job_field *f, const str
 /* The fields of the definition that have no line of their own above. */
 static void put_spec(struct buf *out, const struct job_spec *s, bool reveal)
 {
-	static const char *const shown[] = {"name", "command", "script", "schedule"};
+	static const char *const shown[] = {"name", "command", "script", "schedule", "http", "url", "kafka", "lambda"};
 
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
@@ -186,7 +218,9 @@ static void put_meaning(struct buf *out, const struct ctl *c, const json_t *job)
 	bool known = preview_of_job(job, &p, NULL) && preview_open(zones, &p, &z, &set, NULL);
 
 	/* a single time needs no explanation */
-	if (known && schedule_set_kind(set) != SCHEDULE_NOW &&
+	if (known && p.after) {
+		put_labelled(out, "meaning", p.after);
+	} else if (known && schedule_set_kind(set) != SCHEDULE_NOW &&
 		schedule_set_kind(set) != SCHEDULE_ONCE) {
 		schedule_set_explain(set, &words);
 		put_labelled(out, "meaning", words.data);
@@ -219,13 +253,14 @@ static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *jo
 	put_waits(out, job);
 	buf_clear(&words);
 	words_command(job, &words);
-	put_labelled(out, s->script ? "script" : "command", words.data);
+	put_labelled(out, s->http ? "http" : s->kafka ? "kafka" : s->lambda ? "lambda" : s->script ? "script" : "command", words.data);
 	buf_clear(&words);
 	words_schedule(job, &words);
 	words_localize(words.data ? words.data : "", &schedule);
 	put_labelled(out, "schedule", schedule.data);
 	put_meaning(out, c, job);
 	put_last_run(out, c, job);
+	put_durations(out, job);
 	put_spec(out, s, reveal);
 	put_time_line(out, c, job, "created", "created_at");
 	if (member_int(job, "revision") > 1) {
@@ -236,11 +271,6 @@ static void put_job_lines(struct buf *out, const struct ctl *c, const json_t *jo
 }
 
 /* ---- a run ---- */
-
-static usec_t seconds(const json_t *o, const char *key)
-{
-	return (usec_t)(json_number_value(json_object_get(o, key)) * USEC_SEC);
-}
 
 /* I/O on block devices, counted by the control group; 0 if there is none. */
 static void put_io(struct buf *line, const json_t *a)
@@ -297,6 +327,19 @@ static void put_definition(struct buf *out, const json_t *definition)
 	put_labelled(out, script ? "script" : "command", words.data);
 }
 
+static void put_results(struct buf *out, const json_t *results)
+{
+	const char *key, *label = "results";
+	json_t *value;
+
+	json_object_foreach((json_t *)results, key, value) {
+		AUTO_TEXT line = xprintf("%s=%s", key, json_string_value(value) ? json_string_value(value) : "");
+
+		put_labelled(out, label, line);
+		label = "";
+	}
+}
+
 static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *run,
 	const json_t *definition /* NULL: unknown */)
 {
@@ -320,8 +363,13 @@ static void put_run_lines(struct buf *out, const struct ctl *c, const json_t *ru
 	}
 	put_time_line(out, c, run, words_waits_for_retry(run) ? "next try" : "due", "due_at");
 	put_time_line(out, c, run, "started", "started_at");
+	buf_clear(&words);
+	words_progress(run, &words);
+	put_labelled(out, "progress", words.data);
+	put_time_line(out, c, run, "expected end", "estimated_end");
 	put_time_line(out, c, run, "ended", "ended_at");
 	put_time_line(out, c, run, "dead letter", "dead_at");
+	put_results(out, json_object_get(run, "results"));
 	buf_printf(out, "%-*s%" PRId64 "\n", LABEL, "revision", member_int(run, "revision"));
 	put_definition(out, definition);
 	put_labelled(out, "node", member_text(run, "node_name"));
@@ -352,6 +400,22 @@ static void put_failed_notice(struct buf *out, struct ctl *c, const json_t *job)
 }
 
 /* ---- verb ---- */
+
+bool verb_show_job_text(const struct ctl *c, const json_t *job, struct buf *out, struct err *e)
+{
+	AUTO_DONE(job_spec) spec;
+
+	job_spec_init(&spec);
+	if (!job_object_read_spec(job, &spec, e))
+		return false;
+	put_job_lines(out, c, job, &spec, false);
+	return true;
+}
+
+void verb_show_run_text(const struct ctl *c, const json_t *run, struct buf *out)
+{
+	put_run_lines(out, c, run, NULL);
+}
 
 static int show_job(struct ctl *c, const struct args *a, const json_t *job, const json_t *run)
 {
@@ -407,6 +471,25 @@ static const json_t *revision_of(struct ctl *c, const json_t *run, json_t **answ
 		"definition");
 }
 
+static int show_graph(struct ctl *c, const char *word)
+{
+	json_auto_t *job = NULL, *graph = NULL;
+	AUTO_DONE(buf) out = {};
+	AUTO_TEXT path = NULL;
+	struct err e = {};
+	struct ref ref;
+
+	if (!ref_parse(word, &ref, &e) || !api_job(c, &ref, &job, &e))
+		return ctl_fail(&e);
+	path = xprintf("/v1/jobs/%" PRId64 "/graph", member_int(job, "id"));
+	if (!api_call(c, "GET", path, NULL, &graph, &e))
+		return ctl_fail(&e);
+	if (c->format == FORMAT_JSON)
+		return render_object(c, graph);
+	graph_write(graph, &out);
+	return render_text(&out);
+}
+
 int verb_show(struct ctl *c, const struct args *a)
 {
 	json_auto_t *job = NULL, *run = NULL, *answer = NULL;
@@ -414,23 +497,33 @@ int verb_show(struct ctl *c, const struct args *a)
 	struct err e = {};
 	struct ref ref;
 	char *const *words;
-	int views = args_has(a, "as-command") + args_has(a, "env") + args_has(a, "sandbox");
+	bool graph = args_has(a, "graph"), archived = args_has(a, "archived");
+	int views = args_has(a, "as-command") + args_has(a, "env") + args_has(a, "sandbox") + graph;
 	bool about_job = views > 0;
 
 	args_operands(a, &words);
 	if (views > 1)
-		err_set(&e, ERR_INVALID, "give only one of --env, --sandbox and --as-command");
+		err_set(&e, ERR_INVALID, "give only one of --env, --sandbox, --as-command and --graph");
+	else if (graph && !render_is_text(c) && c->format != FORMAT_JSON)
+		err_set(&e, ERR_INVALID, "--graph is text or json, not %s", render_format_name(c->format));
+	else if (graph && archived)
+		err_set(&e, ERR_INVALID, "--graph cannot be used with --archived");
+	else if (graph)
+		return show_graph(c, words[0]);
 	else if (about_job && !render_is_text(c))
 		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command are text, not %s",
 			render_format_name(c->format));
+	else if (about_job && archived)
+		err_set(&e, ERR_INVALID, "--env, --sandbox and --as-command cannot be used with --archived");
 	if (e.kind != ERR_NONE || !ref_parse(words[0], &ref, &e) ||
-		(ref.run && !api_run(c, &ref, &run, &e)) ||
-		((!ref.run || about_job) && !api_job(c, &ref, &job, &e)))
+		(archived && !archived_run(c, &ref, &run, &e)) ||
+		(ref.run && !archived && !api_run(c, &ref, &run, &e)) ||
+		((!ref.run || about_job) && !archived && !api_job(c, &ref, &job, &e)))
 		return ctl_fail(&e);
 	if (!render_is_text(c))
 		return show_data(c, run ? run : job, run ? &run_rows : &job_rows);
 	if (job)
 		return show_job(c, a, job, run);
-	put_run_lines(&out, c, run, revision_of(c, run, &answer));
+	put_run_lines(&out, c, run, archived ? NULL : revision_of(c, run, &answer));
 	return render_text(&out);
 }

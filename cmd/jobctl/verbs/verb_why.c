@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements 'jobctl why'. */
+#include "jobctl/verbs/verb_why.h"
+
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -152,6 +154,14 @@ static bool why_path(struct ctl *c, const struct args *a, struct buf *path, size
 	snprintf(number, sizeof(number), "%zu", limit);
 	api_query_add(path, "limit", number);
 	return true;
+}
+
+void verb_why_text(const struct ctl *c, const json_t *answer, struct buf *out)
+{
+	if (json_is_object(json_object_get(answer, "run")))
+		put_run_why(c, json_object_get(answer, "run"), out);
+	else
+		put_job_why(c, answer, PLANNED_ASKED, out);
 }
 
 int verb_why(struct ctl *c, const struct args *a)

@@ -7,93 +7,23 @@
 #include "core/job/job_fields.h"
 #include "jobctl/ctl.h"
 #include "jobctl/spec/when_args.h"
+#include "jobctl/verbs/verb_details.h"
 
 #define FORMATS_TEXT (1u << FORMAT_TABLE | 1u << FORMAT_WIDE)
 #define FORMATS_OBJECT (FORMATS_TEXT | 1u << FORMAT_JSON | 1u << FORMAT_JSONL)
 #define FORMATS_ALL ((1u << FORMAT_MAX) - 1)
 
-static const char add_details[] =
-	"Without a time the job runs now. A command of several words is run directly, without\n"
-	"a shell. A single word with blanks, pipes or other shell syntax is run by /bin/sh.\n"
-	"Without a command, standard input is read as a script for /bin/sh, or for the program\n"
-	"in its first line '#!PROGRAM'.\n"
-	"The command starts in the current directory with a clean environment, which\n"
-	"'jobctl show --env JOB' prints.\n";
-static const char set_details[] =
-	"KEY is an option of 'jobctl add' without its dashes: priority=5, timeout=1h,\n"
-	"cron='0 2 * * *', every=15m. 'KEY=' restores the default. env.NAME=, tag.KEY= and\n"
-	"param.NAME= change single members. A new command follows '--'. Options stand before\n"
-	"JOB. Running runs keep their definition; waiting runs use the new one. A new schedule\n"
-	"starts no run by itself.\n";
-static const char edit_details[] =
-	"The definition is opened in $VISUAL, $EDITOR or vi as lines 'key = value'. If it is not\n"
-	"valid, it is opened again with the error at its top.\n";
-static const char approve_details[] =
-	"Jobs of root, and with 'require-warrant = all' the jobs of all users, start only if root\n"
-	"or the owner has approved them at the spawner. 'add', 'set', 'edit' and 'run --param'\n"
-	"request the approval themselves. 'approve' is for a job without a valid approval: after a\n"
-	"change of warrant.key, after a restore of the store, or after an upgrade from a version\n"
-	"whose approvals do not include the name. It shows the job and asks for confirmation.\n";
-static const char undo_details[] =
-	"Each undo goes back one more step and creates a revision of its own. 'undo --to N' goes\n"
-	"back to revision N.\n";
-static const char template_add_details[] =
-	"--param NAME is required for each job that uses the template; --param NAME=VALUE has a\n"
-	"default. {NAME} in a word of the command is replaced by the value; {{ is a literal\n"
-	"brace. A script gets the value only as $JOBSCHED_PARAM_NAME.\n";
-static const char list_details[] =
-	"PATTERN is a number, a name, or a name with '*' and '?', quoted for the shell. Finished\n"
-	"and cancelled jobs are listed only with a pattern, --state or --all.\n";
-static const char cancel_details[] =
-	"A cancelled job has no more slots, and its queued runs are cancelled. Running runs\n"
-	"continue unless --running is given. A run that is cancelled gets SIGTERM, and SIGKILL\n"
-	"after its grace period. 'jobctl resume JOB' reactivates a cancelled job.\n";
-static const char pause_details[] =
-	"The slots of a paused job are recorded as skipped. A run that cannot be skipped (of a job\n"
-	"without further slots, a retry, a boot) waits for 'jobctl resume'. Running runs are not\n"
-	"affected. --all and --tag apply to your own jobs. Those of an administrator apply to the\n"
-	"jobs of all users unless --owner is given. TIME is as for 'jobctl add --at', or a\n"
-	"duration.\n";
-static const char resume_details[] =
-	"Ends the pause that 'jobctl pause' set with the same jobs or options. A job that was\n"
-	"paused by name must be resumed by name. A suspended job is checked again and becomes\n"
-	"active if the cause is gone. A cancelled job becomes active. Only administrators can end\n"
-	"a pause that an administrator set.\n"
-	"With --until the pause begins again at TIME, without an end; slots before TIME run. It\n"
-	"keeps its reason unless --reason is given.\n";
-static const char freeze_details[] =
-	"For administrators. No run of any user starts, except runs of jobs with the tag given by\n"
-	"--except.\n";
-static const char run_details[] =
-	"The run follows the overlap policy of the job. A paused job is not run without --force.\n"
-	"--force also starts the run beside other runs of the job. During a freeze, or a pause\n"
-	"that an administrator set, only administrators can use --force.\n"
-	"The exit codes are those of 'jobctl wait'.\n";
-static const char log_details[] =
-	"For a job, shows the newest run that has started. With -f, waits for a run that has not\n"
-	"started yet.\n";
-static const char wait_details[] =
-	"For a job, waits for its unfinished runs; if there are none, for its next run; if there\n"
-	"is no next run, its last run counts. The exit code is that of the first run that did not\n"
-	"succeed: 10 failed, 11 cancelled, 12 skipped or never ran, 13 timed out. It is 8 if\n"
-	"--timeout has passed.\n";
+static const struct opt cron_compare_opts[] = {
+	{"since", 0, "TIME", "from this time on (7d)"},
+	{"log", 0, "FILE", "syslog file of cron; by default the journal, /var/log/cron.log, cron or syslog"},
+	{},
+};
 
-static const char why_details[] =
-	"For a job: the reason why it waits, its next slots, and the results of its last slots.\n"
-	"For a run: its result. Each reason is followed by the command to type next. With --at:\n"
-	"the result of the slot at that time, or the slots before and after it.\n";
-static const char events_details[] =
-	"Who did what to which object, from where and with which result. Users see the events of\n"
-	"their own jobs and their own actions; administrators see all. With -f the list continues\n"
-	"until interrupted and includes the ends of runs, as run.end.\n";
-
-static const char next_details[] =
-	"JOB is a number or a name. A schedule is given by an option or after '--', and needs no\n"
-	"daemon. On a terminal the local time is shown first; otherwise there is one RFC 3339 time\n"
-	"per line. -o wide shows the days on which the clock changes. See jobsched-time(7) for the\n"
-	"syntax of schedules.\n";
-static const char explain_details[] =
-	"Probable mistakes in the schedule are reported on standard error, each with a code.\n";
+static const struct opt cron_takeover_opts[] = {
+	{"dry-run", 0, NULL, "change nothing; show the steps"},
+	{"config", 0, "FILE", "configuration of jobschedd"},
+	{},
+};
 
 static const struct opt add_opts[] = {
 	WHEN_OPTS,
@@ -148,8 +78,9 @@ static const struct opt list_opts[] = {
 	{"since", 0, "TIME", "only jobs added at or after this time: 2h, yesterday, 2026-11-16"},
 	{"until", 0, "TIME", "only jobs added before this time"},
 	{"all", 'a', NULL, "include finished, cancelled and removed jobs"},
-	{"sort", 0, "KEY", "sort by next (slot), name or last (run) instead of number"},
-	{"limit", 0, "N", "at most N jobs"},
+	{"queue", 0, "QUEUE", "only jobs of this queue"},
+	{"sort", 0, "KEY", "sort by next (run), name, last (run) or created; a minus sign reverses"},
+	{"limit", 0, "N", "at most N jobs; on a terminal one screenful by default, 0: all"},
 	{"cursor", 0, "CURSOR", "continue after an earlier page"},
 	{"watch", 0, NULL, "repeat every two seconds until interrupted"},
 	{},
@@ -158,7 +89,9 @@ static const struct opt show_opts[] = {
 	{"env", 0, NULL, "print the environment of its command, one NAME=VALUE per line"},
 	{"sandbox", 0, NULL, "describe its sandbox profile on this machine"},
 	{"as-command", 0, NULL, "print a 'jobctl add' command that creates such a job"},
+	{"graph", 0, NULL, "show the jobs that it runs after and those that run after it"},
 	{"reveal", 0, NULL, "show values of variables that look like secrets"},
+	{"archived", 0, NULL, "search the run in the archive"},
 	{},
 };
 static const struct opt cancel_opts[] = {
@@ -197,6 +130,7 @@ static const struct opt freeze_opts[] = {
 static const struct opt run_opts[] = {
 	{"param", 'p', "NAME=VALUE", "value of a parameter for this run; repeatable"},
 	{"force", 0, NULL, "run although the job is paused, and beside its other runs"},
+	{"as-scheduled", 0, NULL, "treat the run as a slot of the schedule: pauses and jitter apply"},
 	{"wait", 'w', NULL, "wait for the end of the run; exit as 'jobctl wait'"},
 	{"follow", 'f', NULL, "show the output while it runs; exit as with --wait"},
 	{"propagate", 0, NULL, "with --wait or --follow: exit with the exit code of the command"},
@@ -212,10 +146,12 @@ static const struct opt runs_opts[] = {
 	{"failed", 0, NULL, "only runs that failed, timed out or were lost"},
 	{"owner", 0, "USER", "only runs of this user's jobs"},
 	{"tag", 't', "KEY=VALUE", "only runs of jobs with this tag"},
+	{"result", 0, "KEY=VALUE", "only runs with this result"},
 	{"planned", 0, NULL, "include queued runs whose slot is in the future"},
 	{"since", 0, "TIME",
 		"only runs with a slot at or after this time: 2h, yesterday, 2026-11-16"},
 	{"until", 0, "TIME", "only runs with a slot before this time"},
+	{"archived", 0, NULL, "search the archive instead of the store, oldest first"},
 	{"limit", 'n', "N", "at most N (100); 0: all"},
 	{"cursor", 0, "CURSOR", "continue after an earlier page"},
 	{},
@@ -225,6 +161,7 @@ static const struct opt log_opts[] = {
 	{"lines", 'n', "N", "only the last N lines of the output so far"},
 	{"attempt", 0, "N", "output of attempt N instead of the newest"},
 	{"raw", 0, NULL, "do not escape control characters on a terminal"},
+	{"archived", 0, NULL, "search the run in the archive"},
 	{},
 };
 static const struct opt why_opts[] = {
@@ -263,6 +200,43 @@ static const struct opt explain_opts[] = {
 	{"dst-fold", 0, "POLICY", "fixed times that occur twice: first, last or both"},
 	{},
 };
+static const struct opt import_crontab_opts[] = {
+	{"user", 0, "USER", "import the crontab of this user (yours)"},
+	{"system", 0, NULL, "import /etc/crontab and the tables in /etc/cron.d"},
+	{"table", 0, "user|system", "kind of FILE; a system table has a user in each entry (user)"},
+	{"users", 0, "FILE", "account names to check against, one per line, instead of the system's"},
+	{"mode", 0, "debian|cronie|strict", "how the table is read (debian)"},
+	{"dry-run", 0, NULL, "add nothing; show what each line becomes, its next times and findings"},
+	{"format", 0, "text|json", "json: one object per line, and nothing is added (text)"},
+	{"paused", 0, NULL, "add the jobs paused, until 'jobctl resume'"},
+	APPROVE_OPT,
+	{},
+};
+static const struct opt simulate_opts[] = {
+	{"days", 0, "N", "number of days (30), today included"},
+	{"from", 0, "TIME", "begin at this time, as 'tomorrow' (now)"},
+	{"tz", 0, "ZONE", "time zone in which days begin (yours)"},
+	{"as", 0, "FORM", "table, calendar or json (table)"},
+	{"owner", 0, "USER", "only jobs of this user"},
+	{"assume", 0, "DURATION", "duration of jobs that have no successful run yet (1s)"},
+	{"limit", 0, "N", "at most N jobs (20000)"},
+	{},
+};
+static const struct opt shell_opts[] = {
+	{"quiet", 'q', NULL, "do not report what is not applied"},
+	{},
+};
+static const struct opt env_diff_opts[] = {
+	{"reveal", 0, NULL, "show values of variables that look like secrets"},
+	{},
+};
+static const struct opt top_opts[] = {
+	{"view", 0, "VIEW", "begin with jobs, runs, queues or nodes (jobs)"},
+	{"batch", 'b', NULL, "print lines instead of drawing a screen"},
+	{"updates", 'n', "N", "with -b: end after N updates"},
+	{"delay", 'd', "SECONDS", "with -b: time between two updates (2)"},
+	{},
+};
 static const struct opt wait_opts[] = {
 	{"timeout", 0, "DURATION", "give up after this time, with exit code 8"},
 	{"propagate", 0, NULL, "exit with the exit code of the first command that failed"},
@@ -286,11 +260,6 @@ static const struct opt limit_opts[] = {
 	{},
 };
 
-static const char dead_details[] =
-	"A dead letter is a run whose retries are used up, or whose exit code is declared 'dead'\n"
-	"by --on-exit. A job selects all its dead letters, --all those of every job. --since and\n"
-	"--until select by the time at which a run became a dead letter. A run that is retried has\n"
-	"all its retries again. A run that is purged stays in the history with its result.\n";
 #define DEAD_TIMES \
 	{"job", 'j', "JOB", "dead letters of this job; repeatable"}, \
 	{"since", 0, "TIME", "only those since this time"}, \
@@ -312,11 +281,6 @@ static const struct opt dead_purge_opts[] = {
 	{"yes", 'y', NULL, "do not ask for confirmation"},
 	{},
 };
-static const char restore_details[] =
-	"The daemon must be stopped. Runs that were running when the backup was made are recorded\n"
-	"as lost and are not run again. Slots between the backup and now are caught up according\n"
-	"to --catchup of each job, or skipped with --from-now. The present store is kept beside\n"
-	"the restored one.\n";
 static const struct opt db_prune_opts[] = {
 	{"older-than", 0, "DURATION", "delete history older than this, instead of keep-days"},
 	{"keep-runs", 0, "N",
@@ -336,82 +300,157 @@ static const struct opt db_restore_opts[] = {
 	{},
 };
 
+static const struct opt export_opts[] = {
+	{"format", 0, "json|jsonl|crontab", "json: one document; jsonl: one line per job (json)"},
+	{"owner", 0, "USER", "export the jobs of this user instead of yours"},
+	{"reveal", 0, NULL, "write values of variables that look like secrets"},
+	{},
+};
+#define SET_OPTS \
+	{"file", 'f', "FILE|DIR", "the definitions; required"}, \
+	{"set", 0, "NAME", "name of the set (the absolute path)"}, \
+	{"owner", 0, "USER", "the jobs belong to this user; administrators only"}
+static const struct opt apply_opts[] = {
+	SET_OPTS,
+	{"dry-run", 0, NULL, "change nothing; show what would be done"},
+	{"prune", 0, NULL, "remove jobs of the set that the files no longer contain"},
+	{"adopt", 0, NULL, "jobs that exist already become members of the set"},
+	{"yes", 'y', NULL, "with --prune: do not ask for confirmation"},
+	{},
+};
+static const struct opt diff_opts[] = {
+	SET_OPTS,
+	{"reveal", 0, NULL, "show values of variables that look like secrets"},
+	{},
+};
+
+static const struct opt token_add_opts[] = {
+	{"role", 0, "ROLE", "viewer (the default), operator or admin"},
+	{"owner", 0, "USER", "act for this user; for administrators"},
+	{"scope", 0, "VERBS", "permit only these verbs, separated by commas"},
+	{"expires", 0, "DURATION", "the token is valid for this long; default: until it is revoked"},
+	{"all", 0, NULL, "a viewer sees the jobs of all users; for administrators"},
+	{},
+};
+static const struct opt web_opts[] = {
+	{"role", 0, "ROLE", "viewer (the default), operator or admin"},
+	{"port", 0, "PORT", "port on 127.0.0.1; default: any"},
+	{"no-browser", 0, NULL, "only print the URL"},
+	{},
+};
+static const struct opt context_add_opts[] = {
+	{"url", 0, "URL", "https://HOST:PORT of the daemon"},
+	{"token-file", 0, "FILE", "file with a token, readable only by you"},
+	{"ca-file", 0, "FILE", "certificate authorities; default: those of the system"},
+	{},
+};
+
 const struct verb verbs[] = {
 	{.name = "add", .group = "Submit and change jobs", .operands = "[--] COMMAND [ARG…]",
-		.help = "add a job", .details = add_details, .opts = add_opts,
+		.help = "add a job", .details = verb_details_add, .opts = add_opts,
 		.job_fields = true, .command = true, .max = -1, .formats = FORMATS_ALL,
 		.run = verb_add},
 	{.name = "set", .operands = "JOB KEY=VALUE… [-- COMMAND [ARG…]]",
-		.help = "change a job", .details = set_details, .opts = set_opts,
+		.help = "change a job", .details = verb_details_set, .opts = set_opts,
 		.command = true, .min = 2, .max = -1, .formats = FORMATS_OBJECT,
 		.run = verb_set},
 	{.name = "edit", .operands = "JOB", .help = "change a job in an editor",
-		.details = edit_details, .opts = edit_opts, .min = 1, .max = 1,
+		.details = verb_details_edit, .opts = edit_opts, .min = 1, .max = 1,
 		.formats = FORMATS_OBJECT, .run = verb_edit},
 	{.name = "undo", .operands = "JOB", .help = "undo the last change of a job",
-		.details = undo_details, .opts = undo_opts, .min = 1, .max = 1,
+		.details = verb_details_undo, .opts = undo_opts, .min = 1, .max = 1,
 		.formats = FORMATS_OBJECT, .run = verb_undo},
 	{.name = "history", .operands = "JOB",
 		.help = "list the revisions of a job and their authors", .opts = history_opts,
 		.min = 1, .max = 1, .formats = FORMATS_ALL, .run = verb_history},
 	{.name = "approve", .operands = "JOB…", .help = "approve what jobs start",
-		.details = approve_details, .opts = edit_opts, .min = 1, .max = -1,
+		.details = verb_details_approve, .opts = edit_opts, .min = 1, .max = -1,
 		.formats = FORMATS_OBJECT, .run = verb_approve},
 	{.name = "rm", .operands = "JOB…",
 		.help = "remove jobs; their history is kept for a while", .opts = rm_opts,
 		.min = 1, .max = -1, .formats = FORMATS_OBJECT, .run = verb_rm},
+	{.name = "export", .group = "Definitions in files", .operands = "[PATTERN…]",
+		.help = "write the definitions of jobs", .details = verb_details_export,
+		.opts = export_opts, .max = -1, .formats = FORMATS_TEXT, .run = verb_export},
+	{.name = "apply", .help = "make jobs match the definitions in files",
+		.details = verb_details_apply, .opts = apply_opts, .formats = FORMATS_OBJECT,
+		.run = verb_apply},
+	{.name = "diff", .help = "show the differences between files and jobs",
+		.details = verb_details_diff, .opts = diff_opts, .formats = FORMATS_OBJECT,
+		.run = verb_diff},
 	{.name = "run", .group = "Control jobs and runs", .operands = "JOB",
-		.help = "run a job now", .details = run_details, .opts = run_opts, .min = 1,
+		.help = "run a job now", .details = verb_details_run, .opts = run_opts, .min = 1,
 		.max = 1, .formats = FORMATS_ALL, .run = verb_run},
 	{.name = "wait", .operands = "JOB|RUN…", .help = "wait until runs have ended",
-		.details = wait_details, .opts = wait_opts, .min = 1, .max = -1,
+		.details = verb_details_wait, .opts = wait_opts, .min = 1, .max = -1,
 		.formats = FORMATS_ALL, .run = verb_wait},
 	{.name = "pause", .operands = "[JOB…]",
 		.help = "skip the slots of jobs until they are resumed",
-		.details = pause_details, .opts = pause_opts, .max = -1,
+		.details = verb_details_pause, .opts = pause_opts, .max = -1,
 		.formats = FORMATS_OBJECT, .run = verb_pause},
 	{.name = "resume", .operands = "[JOB…]",
-		.help = "end a pause, or reactivate a cancelled job", .details = resume_details,
+		.help = "end a pause, or reactivate a cancelled job", .details = verb_details_resume,
 		.opts = resume_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_resume},
 	{.name = "cancel", .operands = "JOB|RUN…",
-		.help = "stop a job's schedule, or end a run", .details = cancel_details,
+		.help = "stop a job's schedule, or end a run", .details = verb_details_cancel,
 		.opts = cancel_opts, .min = 1, .max = -1, .formats = FORMATS_OBJECT,
 		.run = verb_cancel},
 	{.name = "list", .group = "Inspect jobs and runs", .operands = "[PATTERN…]",
-		.help = "list jobs", .details = list_details, .opts = list_opts, .max = -1,
+		.help = "list jobs", .details = verb_details_list, .opts = list_opts, .max = -1,
 		.formats = FORMATS_ALL, .run = verb_list},
 	{.name = "show", .operands = "JOB|RUN", .help = "show a job or run in detail",
 		.opts = show_opts, .min = 1, .max = 1, .formats = FORMATS_ALL, .run = verb_show},
 	{.name = "runs", .operands = "[JOB|RUN…]", .help = "list runs, newest first",
 		.opts = runs_opts, .max = -1, .formats = FORMATS_ALL, .run = verb_runs},
 	{.name = "log", .operands = "JOB|RUN", .help = "show the output of a run",
-		.details = log_details, .opts = log_opts, .min = 1, .max = 1,
+		.details = verb_details_log, .opts = log_opts, .min = 1, .max = 1,
 		.formats = FORMATS_TEXT, .run = verb_log},
 	{.name = "why", .operands = "JOB|RUN",
 		.help = "explain why a job ran, did not run, or will not run",
-		.details = why_details, .opts = why_opts, .min = 1, .max = 1,
+		.details = verb_details_why, .opts = why_opts, .min = 1, .max = 1,
 		.formats = FORMATS_OBJECT, .run = verb_why},
 	{.name = "events", .operands = "[JOB|RUN…]", .help = "show the audit trail",
-		.details = events_details, .opts = events_opts, .max = -1,
+		.details = verb_details_events, .opts = events_opts, .max = -1,
 		.formats = FORMATS_ALL, .run = verb_events},
+	{.name = "progress", .operands = "[PERCENT] [TEXT…]",
+		.help = "report progress or a sign of life, from inside a job", .details = verb_details_progress,
+		.max = -1, .formats = FORMATS_TEXT, .run = verb_progress},
+	{.name = "shell", .operands = "JOB [-- COMMAND [ARG…]]",
+		.help = "start a shell or command with the environment of a job",
+		.details = verb_details_shell, .opts = shell_opts, .command = true, .min = 1, .max = -1,
+		.formats = FORMATS_TEXT, .run = verb_shell},
+	{.name = "env-diff", .operands = "JOB",
+		.help = "compare the environment of a job with that of this shell",
+		.details = verb_details_env_diff, .opts = env_diff_opts, .min = 1, .max = 1,
+		.formats = FORMATS_OBJECT, .run = verb_env_diff},
+	{.name = "top", .help = "show jobs, runs, queues and nodes on a screen that is updated",
+		.details = verb_details_top, .opts = top_opts, .formats = FORMATS_ALL, .run = verb_top},
 	{.name = "next", .group = "Schedules", .operands = "[JOB | -- SCHEDULE]",
-		.help = "show the next slots of a job or schedule", .details = next_details,
+		.help = "show the next slots of a job or schedule", .details = verb_details_next,
 		.opts = next_opts, .max = -1, .formats = FORMATS_ALL, .run = verb_next},
 	{.name = "explain", .operands = "[SCHEDULE]",
-		.help = "explain a schedule in plain English", .details = explain_details,
+		.help = "explain a schedule in plain English", .details = verb_details_explain,
 		.opts = explain_opts, .max = -1, .formats = FORMATS_OBJECT, .run = verb_explain},
+	{.name = "import crontab", .operands = "[FILE]",
+		.help = "add the entries of a crontab as jobs",
+		.details = verb_details_import_crontab, .opts = import_crontab_opts, .max = 1,
+		.formats = FORMATS_OBJECT, .run = verb_import_crontab},
+	{.name = "simulate", .operands = "[PATTERN]",
+		.help = "show what will run in the next days, with overlaps and peaks",
+		.details = verb_details_simulate, .opts = simulate_opts, .max = 1,
+		.formats = FORMATS_OBJECT, .run = verb_simulate},
 	{.name = "dead list", .group = "Failed runs and notices", .operands = "[JOB…]",
-		.help = "list runs that failed permanently", .details = dead_details,
+		.help = "list runs that failed permanently", .details = verb_details_dead,
 		.opts = dead_list_opts, .bare = true, .max = -1, .formats = FORMATS_ALL,
 		.run = verb_dead_list},
 	{.name = "dead show", .operands = "RUN", .help = "show a dead letter",
 		.opts = show_opts, .min = 1, .max = 1, .formats = FORMATS_ALL,
 		.run = verb_dead_show},
 	{.name = "dead retry", .operands = "[RUN|JOB…]", .help = "retry dead letters",
-		.details = dead_details, .opts = dead_retry_opts, .max = -1,
+		.details = verb_details_dead, .opts = dead_retry_opts, .max = -1,
 		.formats = FORMATS_OBJECT, .run = verb_dead_retry},
 	{.name = "dead purge", .operands = "[RUN|JOB…]",
-		.help = "remove runs from the dead letters", .details = dead_details,
+		.help = "remove runs from the dead letters", .details = verb_details_dead,
 		.opts = dead_purge_opts, .max = -1, .formats = FORMATS_OBJECT,
 		.run = verb_dead_purge},
 	{.name = "notices list", .operands = "[JOB]", .help = "list sent and failed notices",
@@ -424,7 +463,7 @@ const struct verb verbs[] = {
 		.help = "list your templates and those shared by root", .bare = true,
 		.formats = FORMATS_ALL, .run = verb_template_list},
 	{.name = "template add", .operands = "NAME -- COMMAND [ARG…]",
-		.help = "add or replace a job template", .details = template_add_details,
+		.help = "add or replace a job template", .details = verb_details_template_add,
 		.opts = template_add_opts, .job_fields = true, .min = 1, .max = -1,
 		.formats = FORMATS_OBJECT, .run = verb_template_add},
 	{.name = "template show", .operands = "NAME", .help = "show a template",
@@ -452,11 +491,23 @@ const struct verb verbs[] = {
 		.min = 1, .max = -1, .formats = FORMATS_OBJECT, .run = verb_limit_rm},
 	{.name = "status", .group = "Administration", .help = "show the state of the daemon",
 		.formats = FORMATS_OBJECT, .run = verb_status},
+	{.name = "doctor", .operands = "[CHECK…]",
+		.help = "find faults of the installation and commands that mend them",
+		.details = verb_details_doctor, .max = -1, .formats = FORMATS_OBJECT,
+		.run = verb_doctor},
 	{.name = "freeze", .help = "start nothing until 'jobctl thaw'",
-		.details = freeze_details, .opts = freeze_opts, .formats = FORMATS_OBJECT,
+		.details = verb_details_freeze, .opts = freeze_opts, .formats = FORMATS_OBJECT,
 		.run = verb_freeze},
 	{.name = "thaw", .help = "end the freeze", .opts = thaw_opts, .formats = FORMATS_OBJECT,
 		.run = verb_thaw},
+	{.name = "cron status", .bare = true, .help = "show the crontabs of this machine and whether their jobs run",
+		.formats = FORMATS_OBJECT, .run = verb_cron_status},
+	{.name = "cron compare", .help = "compare what cron has run with the slots of these jobs",
+		.details = verb_details_cron_compare, .opts = cron_compare_opts, .formats = FORMATS_OBJECT, .run = verb_cron_compare},
+	{.name = "cron takeover", .help = "stop cron and let jobschedd run the crontabs",
+		.details = verb_details_cron_takeover, .opts = cron_takeover_opts, .formats = FORMATS_TEXT, .run = verb_cron_takeover},
+	{.name = "cron give-back", .help = "start cron again and undo the takeover",
+		.opts = cron_takeover_opts, .formats = FORMATS_TEXT, .run = verb_cron_give_back},
 	{.name = "nodes", .help = "list the nodes that share the store", .formats = FORMATS_ALL,
 		.run = verb_nodes},
 	{.name = "node drain", .operands = "NODE",
@@ -469,16 +520,41 @@ const struct verb verbs[] = {
 		.formats = FORMATS_OBJECT, .run = verb_node_resign},
 	{.name = "db prune", .help = "delete old history now", .opts = db_prune_opts,
 		.formats = FORMATS_OBJECT, .run = verb_db_prune},
+	{.name = "token add", .operands = "NAME", .help = "create a token for the API over TCP",
+		.details = verb_details_token, .opts = token_add_opts, .min = 1, .max = 1,
+		.formats = FORMATS_OBJECT, .run = verb_token_add},
+	{.name = "token list", .bare = true, .help = "list tokens and sessions",
+		.formats = FORMATS_ALL, .run = verb_token_list},
+	{.name = "token revoke", .operands = "TOKEN…", .help = "revoke tokens and end their sessions",
+		.min = 1, .max = -1, .formats = FORMATS_TEXT, .run = verb_token_revoke},
+	{.name = "web", .help = "open the page of the daemon in the browser", .details = verb_details_web,
+		.opts = web_opts, .formats = FORMATS_TEXT, .run = verb_web},
+	{.name = "context add", .operands = "NAME", .help = "name a daemon over TCP",
+		.opts = context_add_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT,
+		.run = verb_context_add},
+	{.name = "context use", .operands = "NAME|none",
+		.help = "use a context for the next commands, or none", .min = 1, .max = 1,
+		.formats = FORMATS_TEXT, .run = verb_context_use},
+	{.name = "context list", .bare = true, .help = "list the contexts",
+		.formats = FORMATS_ALL, .run = verb_context_list},
+	{.name = "context rm", .operands = "NAME", .help = "remove a context", .min = 1, .max = 1,
+		.formats = FORMATS_TEXT, .run = verb_context_rm},
 	{.name = "db backup", .operands = "FILE", .help = "write a copy of the store to a file",
 		.opts = db_backup_opts, .min = 1, .max = 1, .formats = FORMATS_TEXT,
 		.run = verb_db_backup},
 	{.name = "db check", .help = "check the integrity of the store",
 		.formats = FORMATS_OBJECT, .run = verb_db_check},
 	{.name = "db restore", .operands = "FILE", .help = "replace the store by a backup",
-		.details = restore_details, .opts = db_restore_opts, .min = 1, .max = 1,
+		.details = verb_details_restore, .opts = db_restore_opts, .min = 1, .max = 1,
 		.formats = FORMATS_TEXT, .run = verb_db_restore},
 	{.name = "help", .group = "Help", .operands = "[VERB]", .help = "show help", .max = 2,
 		.formats = FORMATS_TEXT, .run = verb_help},
+	{.name = "completion", .operands = "bash|zsh|fish",
+		.help = "print a completion script for a shell", .details = verb_details_completion,
+		.min = 1, .max = 1, .formats = FORMATS_TEXT, .run = verb_completion},
+	{.name = "__complete", .operands = "line|words …", .help = "candidates for a shell",
+		.hidden = true, .command = true, .min = 1, .max = -1, .formats = FORMATS_TEXT,
+		.run = verb_complete},
 	{.name = "version", .help = "show the versions of jobctl and the daemon",
 		.formats = FORMATS_OBJECT, .run = verb_version},
 	{},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Applies the rules for a due run in this order: deadline, pause, overlap, condition, rate. */
+/* Applies the rules for a due run in this order: deadline, another cron daemon, pause, overlap, condition, rate. */
 #include "core/decide/claim.h"
 #include "base/text.h"
 
@@ -43,6 +43,12 @@ static const char *stop_reason(enum run_hold stopped)
 static bool slot_is_skipped(const struct claim_facts *f)
 {
 	return f->slot_stopped != HOLD_NONE && f->kind == RUN_KIND_SCHEDULE && f->attempt == 0 && f->recurs;
+}
+
+/* Another cron daemon runs the slots of this job. A run that a user has asked for is started. */
+static bool slot_is_withheld(const struct claim_facts *f)
+{
+	return f->withheld && f->kind != RUN_KIND_MANUAL && f->attempt == 0;
 }
 
 /* Other runs, including those of slots before the pause, wait for its end. */
@@ -95,6 +101,8 @@ struct claim_verdict claim_decide(const struct claim_facts *f)
 
 	if (f->now > last)
 		return (struct claim_verdict){.verb = CLAIM_EXPIRE, .reason = claim_expiry_reason(f->held_by, expires)};
+	if (slot_is_withheld(f))
+		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = f->withheld};
 	if (slot_is_skipped(f))
 		return (struct claim_verdict){.verb = CLAIM_SKIP, .reason = stop_reason(f->slot_stopped)};
 	if (is_paused_now(f))

@@ -24,6 +24,7 @@ struct claim_facts {
 	bool overtaken;             /* it waited for the rate, and a newer slot is due */
 	int64_t taken;              /* permits of the job that are in use */
 	int64_t waiting;            /* runs of the job that wait for a permit */
+	const char *withheld;       /* why slots of this job do not run: static; NULL: they run */
 	bool unmet;                 /* a condition does not hold */
 	bool unknown;               /* ... because the figure is not available */
 	usec_t rate_at;             /* when the job's rate allows the start; now or before: at once */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applies exit rules, retry policy and time limits to an ended attempt. */
 #include "core/decide/judge.h"
+#include "core/job/gate.h"
 #include "core/job/policy.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,10 +43,18 @@ static void set_retry_reason(const struct retry_policy *p, const struct judge_ca
 {
 	char after[32];
 
-	if (c->outcome == ATTEMPT_TIMED_OUT)
+	if (c->outcome == ATTEMPT_STALLED)
+		snprintf(after, sizeof(after), "stall");
+	else if (c->outcome == ATTEMPT_TIMED_OUT)
 		snprintf(after, sizeof(after), "timeout");
+	else if (c->outcome == ATTEMPT_GATED)
+		snprintf(after, sizeof(after), "failed gate");
 	else if (c->term_signal > 0)
 		snprintf(after, sizeof(after), "signal %d", (int)c->term_signal);
+	else if (c->status > 0)
+		snprintf(after, sizeof(after), "status %d", (int)c->status);
+	else if (c->outcome == ATTEMPT_FAILED && c->exit_code < 0)
+		snprintf(after, sizeof(after), "failed call");
 	else if (c->exit_code >= 0)
 		snprintf(after, sizeof(after), "exit code %d", (int)c->exit_code);
 	else
@@ -69,6 +78,15 @@ static void requeue_attempt(const struct retry_policy *p, const struct judge_cas
 	}
 }
 
+/* The delay of the backoff, or the longer one that the server asked for. */
+static usec_t retry_delay(const struct retry_policy *p, const struct judge_case *c)
+{
+	usec_t delay = policy_backoff_delay(&p->backoff, c->failures + 1, c->random);
+	usec_t wanted = c->retry_after < RETRY_AFTER_MAX ? c->retry_after : RETRY_AFTER_MAX;
+
+	return delay > wanted ? delay : wanted;
+}
+
 /* A failed attempt. 'state' is the state of the run if no retry is left. */
 static void judge_failure(const struct retry_policy *p, const struct judge_case *c, enum run_state state,
 	struct judge_verdict *v)
@@ -82,7 +100,7 @@ static void judge_failure(const struct retry_policy *p, const struct judge_case 
 	}
 	if (c->failures < p->retries) {
 		set_retry_reason(p, c, v);
-		requeue_attempt(p, c, c->now + policy_backoff_delay(&p->backoff, c->failures + 1, c->random), v);
+		requeue_attempt(p, c, c->now + retry_delay(p, c), v);
 		return;
 	}
 	v->state = state;
@@ -91,6 +109,8 @@ static void judge_failure(const struct retry_policy *p, const struct judge_case 
 		SET_REASON(v, "retries used up");
 	else if (c->outcome == ATTEMPT_TIMED_OUT)
 		SET_REASON(v, "timeout");
+	else if (c->outcome == ATTEMPT_STALLED)
+		SET_REASON(v, "stalled");
 	else if (c->outcome == ATTEMPT_NOT_STARTED)
 		SET_REASON(v, "not_started");
 }
@@ -103,6 +123,16 @@ static void judge_exit(const struct retry_policy *p, const struct judge_case *c,
 	v->outcome = action == EXIT_OK ? ATTEMPT_SUCCEEDED : ATTEMPT_FAILED;
 	if (action == EXIT_OK) {
 		v->state = RUN_SUCCEEDED;
+		return;
+	}
+	if (c->final && action == EXIT_RETRY) {
+		v->state = RUN_FAILED;
+		v->failure = true;
+		v->dead = p->retries > 0;
+		if (c->status > 0)
+			SET_REASON(v, "status %d is final", (int)c->status);
+		else
+			SET_REASON(v, "the failure is final");
 		return;
 	}
 	if (action == EXIT_RETRY) {
@@ -135,12 +165,55 @@ static void judge_lost(const struct retry_policy *p, const struct judge_case *c,
 	}
 }
 
+/* The time until the gate is asked again: it doubles with each look that did not fail. */
+static usec_t gate_delay(const struct judge_case *c)
+{
+	int64_t looks = c->number - c->failures - c->lost - 1;
+	usec_t delay = GATE_LOOK_MIN << (looks < 0 ? 0 : looks > 7 ? 7 : looks);
+
+	return delay < GATE_LOOK_MAX ? delay : GATE_LOOK_MAX;
+}
+
+/* A run that is delayed beyond its deadline expires. The last look is at the deadline. */
+static void judge_delay(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
+{
+	bool first = c->failures + c->lost == 0;
+	usec_t due = c->now + gate_delay(c), last = first && c->deadline ? c->deadline : USEC_NEVER;
+	bool expires = c->expires && c->expires < last;
+
+	if (expires)
+		last = c->expires;
+	if (c->now >= last) {
+		v->state = RUN_EXPIRED;
+		SET_REASON(v, "%s (gate)", expires ? "expires" : "deadline");
+		return;
+	}
+	SET_REASON(v, "gate");
+	requeue_attempt(p, c, due < last ? due : last, v);
+}
+
+/* The gate of the job did not let the command start. */
+static void judge_gate(const struct retry_policy *p, const struct judge_case *c, struct judge_verdict *v)
+{
+	if (c->exit_code == GATE_DELAY) {
+		judge_delay(p, c, v);
+	} else if (c->exit_code == GATE_SKIP) {
+		v->state = c->cancel_asked ? RUN_CANCELLED : RUN_SKIPPED;
+		SET_REASON(v, "%s", c->cancel_asked ? "cancelled" : "gate");
+	} else {
+		judge_failure(p, c, RUN_FAILED, v);
+		if (v->state == RUN_FAILED && !v->dead)
+			SET_REASON(v, "gate");
+	}
+}
+
 struct judge_verdict judge_attempt(const struct retry_policy *p, const struct judge_case *c)
 {
 	struct judge_verdict v = {.state = RUN_FAILED, .outcome = c->outcome};
 
 	switch (c->outcome) {
 	case ATTEMPT_TIMED_OUT:
+	case ATTEMPT_STALLED:
 		judge_failure(p, c, RUN_TIMED_OUT, &v);
 		break;
 	case ATTEMPT_CANCELLED:
@@ -152,6 +225,9 @@ struct judge_verdict judge_attempt(const struct retry_policy *p, const struct ju
 		break;
 	case ATTEMPT_DENIED:
 		SET_REASON(&v, "%s", c->denial ? c->denial : "denied");
+		break;
+	case ATTEMPT_GATED:
+		judge_gate(p, c, &v);
 		break;
 	case ATTEMPT_LOST:
 		judge_lost(p, c, &v);

@@ -9,6 +9,7 @@
 struct retry_policy;
 
 #define RUN_LOST_MAX 3 /* how often a run is started again after a lost attempt */
+#define RETRY_AFTER_MAX USEC_HOUR /* a server cannot delay a retry further */
 #define RUN_REASON_MAX 96
 
 /* An ended attempt, with the history of its run before it. */
@@ -16,10 +17,15 @@ struct judge_case {
 	enum attempt_outcome outcome;
 	const char *denial;     /* static; reason of a denied attempt, one word; NULL: unknown */
 	bool stopped;           /* lost because its spawner was stopped: counts as neither failure nor loss */
+	bool final;             /* the failure of a call that a retry cannot change */
+	int64_t status;         /* of the response to a call; 0: none */
+	usec_t retry_after;     /* the server asks to wait this long before a retry; 0: it does not */
 	int64_t exit_code;      /* -1: none */
 	int64_t term_signal;    /* 0: none */
 	bool cancel_asked;
 	int64_t failures, lost;
+	int64_t number;         /* of the attempt, from 1 */
+	usec_t deadline, expires; /* when the first attempt, or any attempt, may not start any more; 0: no limit */
 	usec_t first_start;     /* of the run, including this attempt; 0: never started */
 	usec_t now;
 	uint64_t random;        /* for the jitter of the backoff */

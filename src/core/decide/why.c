@@ -22,6 +22,7 @@ static const char *const names[WHY_CODE_MAX] = {
 	[WHY_NOT_DUE] = "not_due",
 	[WHY_STARTING] = "starting",
 	[WHY_RETRY] = "retry",
+	[WHY_GATE] = "gate",
 	[WHY_PAUSED] = "paused",
 	[WHY_FROZEN] = "frozen",
 	[WHY_OVERLAP] = "overlap",
@@ -30,15 +31,18 @@ static const char *const names[WHY_CODE_MAX] = {
 	[WHY_OWNER_FULL] = "owner_full",
 	[WHY_RATE] = "rate",
 	[WHY_CONDITION] = "condition",
+	[WHY_CRON] = "cron",
 	[WHY_NO_ROOM] = "no_room",
 	[WHY_NO_SPAWNER] = "no_spawner",
 	[WHY_ARTIFACT] = "artifact",
+	[WHY_NET] = "net",
 	[WHY_STORE] = "store",
 	[WHY_DRAINING] = "draining",
 	[WHY_NO_NODE] = "no_node",
 	[WHY_DRAINED] = "drained",
 	[WHY_CLOCK] = "clock",
 	[WHY_MANUAL] = "manual",
+	[WHY_AFTER] = "after",
 	[WHY_BOOT] = "boot",
 	[WHY_FOLLOWS] = "follows",
 	[WHY_UNPLANNED] = "unplanned",
@@ -207,6 +211,9 @@ static bool say_not_due(const struct why_facts *f, struct why_reason *ret)
 		say_condition(f, ret);
 	} else if (text_equal(r->reason, "rate")) {
 		say_job_rate(f, r->due_at, ret);
+	} else if (text_equal(r->reason, "gate")) {
+		why_say(ret, WHY_GATE, "its gate delays it; the gate is run again at %s", at);
+		why_type(ret, "jobctl log %s#%" PRId64, f->ref, r->id);
 	} else if (r->attempt > 0) {
 		why_say(ret, WHY_RETRY, "%" PRId64 " attempt%s failed%s%.200s%s; the next one is due at %s", r->attempt,
 			r->attempt == 1 ? "" : "s", f->error ? " (" : "", f->error ? f->error : "", f->error ? ")" : "", at);
@@ -288,6 +295,16 @@ static bool say_artifact(const struct why_facts *f, struct why_reason *ret)
 	return true;
 }
 
+/* The same for a request that cannot be sent. */
+static bool say_net(const struct why_facts *f, struct why_reason *ret)
+{
+	if (!f->call || !f->node.calls[0] || f->nodes.elsewhere || f->run->slot > f->now)
+		return false;
+	why_say(ret, WHY_NET, "its request cannot be sent: %s", f->node.calls);
+	why_type(ret, "jobctl status");
+	return true;
+}
+
 static bool say_room(const struct why_facts *f, struct why_reason *ret)
 {
 	if (f->node.room > 0 || f->nodes.elsewhere)
@@ -342,7 +359,7 @@ static void say_queued(const struct why_facts *f, struct why_reason *ret)
 	char at[RFC3339_MAX];
 	size_t len;
 
-	if (!say_clock(f, ret) && !say_held(f, ret) && !say_permit(f, ret) && !say_artifact(f, ret) && !say_not_due(f, ret))
+	if (!say_clock(f, ret) && !say_held(f, ret) && !say_permit(f, ret) && !say_artifact(f, ret) && !say_net(f, ret) && !say_not_due(f, ret))
 		say_due(f, ret);
 	len = strlen(ret->message);
 	if (f->last_start && f->run->due_at <= f->now)
@@ -449,6 +466,9 @@ static void say_next(const struct why_facts *f, struct why_reason *ret)
 	} else if (f->boots) {
 		why_say(ret, WHY_BOOT, "it waits for the next boot of the machine");
 		why_type(ret, "jobctl run %s", f->ref);
+	} else if (f->after) {
+		why_say(ret, WHY_AFTER, "it runs %s", f->after);
+		why_type(ret, "jobctl show --graph %s", f->ref);
 	} else if (f->manual) {
 		why_say(ret, WHY_MANUAL, "it runs only when it is triggered");
 		why_type(ret, "jobctl run %s", f->ref);

@@ -19,6 +19,7 @@ enum why_code {
 	WHY_NOT_DUE,      /* its run exists and is due later */
 	WHY_STARTING,     /* due, nothing prevents the start */
 	WHY_RETRY,
+	WHY_GATE,
 	WHY_PAUSED,
 	WHY_FROZEN,
 	WHY_OVERLAP,
@@ -27,15 +28,18 @@ enum why_code {
 	WHY_OWNER_FULL,
 	WHY_RATE,
 	WHY_CONDITION,
+	WHY_CRON,        /* the job of a crontab, which another cron daemon runs */
 	WHY_NO_ROOM,
 	WHY_NO_SPAWNER,
 	WHY_ARTIFACT,     /* cannot be fetched at the moment */
+	WHY_NET,          /* jobsched-net, which sends its request, is not running */
 	WHY_STORE,        /* the store refuses the writes that a start needs */
 	WHY_DRAINING,
 	WHY_NO_NODE,      /* no node has its labels */
 	WHY_DRAINED,      /* all nodes with its labels are drained */
 	WHY_CLOCK,
 	WHY_MANUAL,
+	WHY_AFTER,        /* the next slot comes from the end of a run of another job */
 	WHY_BOOT,
 	WHY_FOLLOWS,      /* the next slot counts from the end of a run */
 	WHY_UNPLANNED,    /* its slot has passed without being planned */
@@ -88,6 +92,7 @@ struct why_node {
 	int64_t active, room;    /* runs here; how many more may start */
 	enum clock_trust clock;
 	char refused[WHY_REFUSED_MAX]; /* why the store accepts no starts; empty: it does */
+	char calls[WHY_ARTIFACTS_MAX];     /* why calls cannot be sent; empty: no reason is known */
 	char artifacts[WHY_ARTIFACTS_MAX]; /* why artifacts cannot be fetched; empty: no reason is known */
 };
 
@@ -109,6 +114,7 @@ struct why_facts {
 	const char *state_reason;        /* NULL: none */
 	usec_t next_slot;                /* 0: none known */
 	bool manual, boots, follows;     /* sources of slots other than times */
+	const char *after;               /* the jobs that it runs after, see chain_explain(); NULL: none */
 	const struct pause_order *pause; /* the pause that covers it; NULL: none */
 	const char *error;               /* of the run's last attempt; NULL: none */
 	int64_t owner_number;            /* see core/job/owner.h */
@@ -122,6 +128,7 @@ struct why_facts {
 	struct why_share queue, owner;
 	usec_t rate_at;                  /* of the job's own rate */
 	bool artifact;                   /* the job has one */
+	bool call;                       /* the job is a request, not a command */
 	const char *unmet;               /* the condition that does not hold, with its figure; NULL: all hold */
 	struct why_node node;
 	struct why_nodes nodes;          /* alive 0: unknown */

@@ -35,6 +35,9 @@ static const struct {
 	{"paused", WHY_PAUSED, "it was skipped: the job was paused then", "jobctl events %s --what job,pause,resume"},
 	{"frozen", WHY_FROZEN, "it was skipped: everything was frozen then", "jobctl events --what freeze,thaw"},
 	{"condition", WHY_CONDITION, "it was skipped: its condition did not hold before the next slot came", "jobctl show %s"},
+	{"gate", WHY_GATE, "it was skipped: its gate exited with 77", "jobctl log %s"},
+	{"held", WHY_CRON, "it was skipped: another cron daemon runs the crontabs of this machine", "jobctl cron status"},
+	{"shadow", WHY_CRON, "it was skipped: crontabs are in shadow mode, in which they are planned and not run", "jobctl cron status"},
 	{"missed", WHY_MISSED, "the scheduler was down, and the catch-up policy did not run it later", "jobctl show %s"},
 };
 

@@ -17,6 +17,7 @@ static const char *const names[EVENT_WHAT_MAX] = {
 	[EVENT_RUN_TRIGGER] = "run.trigger",
 	[EVENT_RUN_CANCEL] = "run.cancel",
 	[EVENT_RUN_DEAD] = "run.dead",
+	[EVENT_RUN_START] = "run.start",
 	[EVENT_RUN_END] = "run.end",
 	[EVENT_DEAD_RETRY] = "dead.retry",
 	[EVENT_DEAD_PURGE] = "dead.purge",
@@ -30,6 +31,10 @@ static const char *const names[EVENT_WHAT_MAX] = {
 	[EVENT_LIMIT_REMOVE] = "limit.remove",
 	[EVENT_TEMPLATE_PUT] = "template.put",
 	[EVENT_TEMPLATE_REMOVE] = "template.remove",
+	[EVENT_TOKEN_ADD] = "token.add",
+	[EVENT_TOKEN_REMOVE] = "token.remove",
+	[EVENT_SESSION_OPEN] = "session.open",
+	[EVENT_SESSION_CLOSE] = "session.close",
 	[EVENT_NOTICE_TEST] = "notice.test",
 	[EVENT_NOTICE_FAILED] = "notice.failed",
 	[EVENT_NODE_OPEN] = "node.open",
@@ -42,6 +47,7 @@ static const char *const names[EVENT_WHAT_MAX] = {
 	[EVENT_DB_BACKUP] = "db.backup",
 	[EVENT_DB_RESTORE] = "db.restore",
 	[EVENT_REFUSED_MORE] = "refused.more",
+	[EVENT_RUN_PROGRESS] = "run.progress",
 };
 _Static_assert(EVENT_WHAT_MAX <= 64, "the filter has one bit for each");
 

@@ -21,6 +21,7 @@ enum event_what {
 	EVENT_RUN_TRIGGER,
 	EVENT_RUN_CANCEL,
 	EVENT_RUN_DEAD,
+	EVENT_RUN_START,    /* not stored, only sent to clients that follow /v1/stream */
 	EVENT_RUN_END,      /* not stored, only sent to clients that follow events */
 	EVENT_DEAD_RETRY,
 	EVENT_DEAD_PURGE,
@@ -34,6 +35,10 @@ enum event_what {
 	EVENT_LIMIT_REMOVE,
 	EVENT_TEMPLATE_PUT,
 	EVENT_TEMPLATE_REMOVE,
+	EVENT_TOKEN_ADD,
+	EVENT_TOKEN_REMOVE,
+	EVENT_SESSION_OPEN,
+	EVENT_SESSION_CLOSE,
 	EVENT_NOTICE_TEST,
 	EVENT_NOTICE_FAILED,
 	EVENT_NODE_OPEN,
@@ -46,6 +51,7 @@ enum event_what {
 	EVENT_DB_BACKUP,
 	EVENT_DB_RESTORE,
 	EVENT_REFUSED_MORE, /* summary of refused requests that are not recorded one by one */
+	EVENT_RUN_PROGRESS, /* a command reported progress, at most once for each ten percent */
 	EVENT_WHAT_MAX
 };
 const char *event_what_name(enum event_what w);
@@ -58,7 +64,7 @@ struct actor {
 	int64_t uid;     /* -1: the system */
 	int64_t number;  /* owner number (core/job/owner.h), which may see events without a job; 0: the uid */
 	char who[48];    /* user name; empty: unknown */
-	char origin[32]; /* 'unix pid 1234' */
+	char origin[96]; /* 'unix pid 1234' or 'tcp ADDRESS token NAME' */
 };
 #define ACTOR_SYSTEM ((struct actor){.uid = -1})
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Job states, memory management, and checks that involve several fields. */
 #include "core/job/job.h"
+#include "core/job/call.h"
 #include "base/err.h"
 #include "core/job/job_fields.h"
 #include "core/job/limits.h"
@@ -115,18 +116,33 @@ static bool check_script_secrets(const struct job_spec *s, struct err *e)
 	return err_field(e, "secrets", "a script with a '#!' line can have at most %d secrets", JOB_SCRIPT_FD - 3);
 }
 
+/* The slots of a job that runs after others are those of its parents. */
+static bool check_after_schedule(const struct job_spec *s, struct err *e)
+{
+	for (size_t i = 0; s->after.n > 0 && i < s->schedule.n; i++)
+		if (strcmp(s->schedule.v[i], "manual") != 0)
+			return err_field(e, "after", "a job with 'after' has no schedule of its own; its slots are those of the jobs it runs after");
+	return true;
+}
+
 bool job_spec_check(const struct job_spec *s, struct err *e)
 {
 	AUTO_DONE(strv) values = {};
 
 	if (s->command.n > 0 && s->script)
 		return err_field(e, "script", "a job has either 'command' or 'script', not both");
-	if (s->command.n == 0 && !s->script)
+	if (!call_check(s, e))
+		return false;
+	if (s->command.n == 0 && !s->script && call_kind_of(s) == CALL_NONE)
 		return err_field(e, "command", "a job needs a command; write it after '--'");
 	if (s->command.n > 0 && !s->command.v[0][0])
 		return err_field(e, "command", "the first word of the command is empty");
 	if (s->script && !s->script[strspn(s->script, " \t\n")])
 		return err_field(e, "script", "the script is empty");
+	if (call_kind_of(s) != CALL_NONE && (s->results || s->gate || s->checkpoint))
+		return err_field(e, s->gate ? "gate" : s->results ? "results" : "checkpoint", "a call has no gate, results or checkpoint");
+	if (!check_after_schedule(s, e))
+		return false;
 	if (!check_script_secrets(s, e))
 		return false;
 	if (s->artifact && !s->sha256)

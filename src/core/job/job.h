@@ -3,6 +3,8 @@
 #pragma once
 #include "base/auto.h"
 #include "base/text.h"
+#include "core/job/durations.h"
+#include "core/job/sign.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,12 +22,17 @@ enum job_state {
 const char *job_state_name(enum job_state s);
 bool job_state_parse(const char *name, enum job_state *ret);
 
+#define JOB_QUEUE_DEFAULT "default"
+#define JOB_TAG_METRICS "metrics" /* jobs with this tag have metrics of their own */
+
 /* The definition of a job. Every member is listed in job_fields[]. */
 struct job_spec {
 	char *name;             /* NULL: none */
 	struct strv command;    /* argv, run without a shell; empty when script is set */
 	char *script;           /* run by the program of its '#!' line, else by /bin/sh -c; NULL when command is set */
 	struct strv schedule;   /* see core/time/schedule.h; not empty after the check */
+	struct strv after;      /* links to other jobs, see core/job/chain.h; such a job has no schedule of its own */
+	int64_t after_mode;     /* enum chain_mode */
 	char *tz;               /* IANA zone; NULL until the submitter's zone is known */
 	int64_t dst_gap, dst_fold; /* enum dst_gap, enum dst_fold */
 	usec_t from, until;     /* no slot before or after; 0: no bound */
@@ -39,6 +46,12 @@ struct job_spec {
 #define JOB_UMASK_UNSAID 077 /* of a stored definition without umask: the default when it was stored */
 	int64_t priority;       /* higher starts first */
 	usec_t timeout;         /* per attempt; 0: none */
+	usec_t heartbeat;       /* longest time without a sign, see core/job/sign.h; 0: no limit */
+	int64_t heartbeat_on_output; /* enum no_yes; output is a sign as well */
+	int64_t results;        /* enum no_yes; the command can write results, see core/job/result.h */
+	int64_t checkpoint;     /* enum no_yes; the attempts of a run share a directory */
+	char *gate;             /* shell command before each attempt, see core/job/gate.h; NULL: none */
+	usec_t gate_timeout;
 	usec_t grace;           /* between SIGTERM and SIGKILL */
 	int64_t mem;            /* memory limit in bytes for all its processes; 0: none */
 	char *cpu;              /* CPU limit; NULL: none */
@@ -63,15 +76,42 @@ struct job_spec {
 	char *on_exit;          /* NULL: 0 succeeds, other codes fail */
 	usec_t run_timeout;     /* for all attempts together; 0: none */
 	int64_t on_lost;        /* enum on_lost */
+	int64_t leftovers;      /* enum leftovers */
 	struct strv notify;     /* channels */
 	struct strv secrets;    /* NAME=file:/path, read with the owner's permissions at the start; never the value */
+	/* a call instead of a command, see core/job/call.h */
+	char *http;             /* method; NULL: the job has a command */
+	char *url;
+	struct strv headers;    /* Name: value */
+	struct blob body;
+	char *expect_status;    /* NULL: 200-299 */
+	char *expect_body;      /* extended regular expression; NULL: any */
+	int64_t expect_size;    /* bytes; a larger response is an error; 0: no limit */
+	int64_t on_410;         /* enum on_410 */
+	int64_t http_async;     /* 1: a status of 202 accepts the call, and the target reports its end */
+	struct strv sign;       /* names of secrets that sign the body */
+	char *tls_ca, *tls_cert, *tls_key; /* names of secrets; NULL: none */
+	char *kafka;            /* BROKERS/TOPIC, see core/job/kafka.h; NULL: none */
+	char *message_key;      /* NULL: none */
+	struct blob message;
+	int64_t kafka_tls;      /* 1: connections to brokers use TLS */
+	char *sasl;             /* mechanism; NULL: no authentication */
+	char *sasl_user, *sasl_password; /* names of secrets; NULL: none */
+	char *lambda;           /* FUNCTION[:QUALIFIER], see core/job/lambda.h; NULL: none */
+	char *region;           /* of the function */
+	int64_t lambda_event;   /* 1: the function runs after the request has ended */
 	char *artifact;         /* URL of an archive or program; NULL: none */
 	char *sha256;           /* of the artifact, in lower-case hexadecimal digits */
 	char *template;         /* the name of the template it was created from; NULL: none */
+	char *traceparent, *tracestate, *baggage; /* trace context of the submission, see core/job/trace.h; NULL: none */
 	char *warrant;          /* approval by root or the owner, see core/job/warrant.h; NULL: none */
+	char *origin;           /* FILE:LINE of the crontab that the job comes from; NULL: it was submitted */
 	struct strv params;     /* NAME=value: replaces {NAME} in the command, and is set in the environment */
 };
+enum on_410 { ON_410_FAIL, ON_410_SUSPEND, ON_410_MAX };
+enum no_yes { SAY_NO, SAY_YES, NO_YES_MAX };
 enum on_lost { LOST_RERUN, LOST_FAIL, ON_LOST_MAX };
+enum leftovers { LEFTOVERS_END, LEFTOVERS_KEEP, LEFTOVERS_MAX };
 void job_spec_init(struct job_spec *s); /* sets the defaults of job_fields[] */
 void job_spec_done(struct job_spec *s);
 #define JOB_SCRIPT_FD 9          /* a script with a '#!' line is read from this descriptor, see exec_spec_build.c */
@@ -114,6 +154,8 @@ struct job {
 		int state;      /* enum run_state */
 		usec_t slot, ended_at;
 		int64_t exit_code, term_signal;
+		struct progress progress; /* of a running run, filled in by run_progress_read_jobs() */
+		usec_t estimated_end;     /* 0: unknown */
 	} last_run;
 	struct {                /* the pause of a paused job, or with 'later' the future pause of an active job */
 		char *by_name;  /* owned; NULL: unknown */
@@ -130,6 +172,7 @@ struct job {
 		char *reason;
 	} waiting;
 	char *waiting_code, *waiting_message; /* what it waits for (core/decide/why.h); NULL: nothing, or not computed */
+	struct durations durations; /* filled in by run_durations_read() */
 };
 void job_free(struct job *j);
 AUTO_DEFINE(job);

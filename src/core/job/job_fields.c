@@ -3,13 +3,19 @@
 #include "base/duration.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
+#include "core/job/call.h"
+#include "core/job/chain.h"
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
+#include "core/job/kafka.h"
+#include "core/job/lambda.h"
 #include "core/job/limits.h"
 #include "core/job/params.h"
 #include "core/job/policy.h"
+#include "core/job/s3_url.h"
 #include "core/job/sandbox_profile.h"
 #include "core/time/schedule.h"
+#include "core/job/trace.h"
 #include "core/job/warrant.h"
 #include "core/time/slots.h"
 #include <inttypes.h>
@@ -147,6 +153,30 @@ static bool check_warrant(const char *text, struct err *e)
 	       err_field(e, "warrant", "'%.100s' is not a warrant: it must have 96 lower-case hexadecimal digits", text);
 }
 
+static bool check_traceparent(const char *text, struct err *e)
+{
+	return trace_parent_valid(text) ||
+	       err_field(e, "traceparent", "'%.100s' is not a trace parent: it must be 00-TRACE-SPAN-FLAGS with 32, 16 and 2 "
+		"lower-case hexadecimal digits", text);
+}
+
+static bool check_tracestate(const char *text, struct err *e)
+{
+	return trace_text_valid(text, TRACE_STATE_MAX) ||
+	       err_field(e, "tracestate", "'tracestate' must be at most %d printable ASCII characters", TRACE_STATE_MAX);
+}
+
+static bool check_baggage(const char *text, struct err *e)
+{
+	return trace_text_valid(text, TRACE_BAGGAGE_MAX) ||
+	       err_field(e, "baggage", "'baggage' must be at most %d printable ASCII characters", TRACE_BAGGAGE_MAX);
+}
+
+static bool check_after(const char *text, struct err *e)
+{
+	return chain_link_parse(text, &(struct chain_link){}, e);
+}
+
 static bool check_param(const char *pair, struct err *e)
 {
 	const char *eq = strchr(pair, '=');
@@ -192,7 +222,14 @@ static bool check_artifact(const char *url, struct err *e)
 	}
 	if (text_starts(url, "file:///") || (text_starts(url, "file:/") && url[6] != '/'))
 		return true;
-	return err_field(e, "artifact", "'%.200s' is not https://…, http://… or file:/…", url);
+	if (text_starts(url, "s3://")) {
+		struct s3_name name;
+
+		if (!s3_url_parse(url, &name, e))
+			return err_field(e, "artifact", "%s", e->msg);
+		return *name.key || err_field(e, "artifact", "'%.200s' names no object", url);
+	}
+	return err_field(e, "artifact", "'%.200s' is not https://…, http://…, s3://BUCKET/… or file:/…", url);
 }
 
 static bool check_artifact_sum(const char *text, struct err *e)
@@ -202,6 +239,10 @@ static bool check_artifact_sum(const char *text, struct err *e)
 }
 
 static const char *const on_lost_names[ON_LOST_MAX] = {[LOST_RERUN] = "rerun", [LOST_FAIL] = "fail"};
+static const char *const on_410_names[ON_410_MAX] = {[ON_410_FAIL] = "fail", [ON_410_SUSPEND] = "suspend"};
+static const char *const after_mode_names[CHAIN_MODE_MAX] = {[CHAIN_ALL_OF] = "all", [CHAIN_ANY_OF] = "any"};
+static const char *const no_yes_names[NO_YES_MAX] = {[SAY_NO] = "no", [SAY_YES] = "yes"};
+static const char *const leftovers_names[LEFTOVERS_MAX] = {[LEFTOVERS_END] = "end", [LEFTOVERS_KEEP] = "keep"};
 
 #define AT(member) offsetof(struct job_spec, member)
 
@@ -215,6 +256,12 @@ const struct job_field job_fields[] = {
 		.bytes = true, .help = "text for /bin/sh -c or for the program in its #! line, instead of a command"},
 	{.name = "schedule", .type = FIELD_LIST, .offset = AT(schedule), .max = 64,
 		.help = "when the job is due; without a schedule it runs now"},
+	{.name = "after", .type = FIELD_LIST, .offset = AT(after), .max = CHAIN_LINKS_MAX, .flag = "after",
+		.arg = "JOB[:success|failure|any|exit=N]", .check = check_after,
+		.help = "run after a run of this job has ended so (success), with the same slot; repeatable"},
+	{.name = "after_mode", .type = FIELD_CHOICE, .offset = AT(after_mode), .max = CHAIN_MODE_MAX - 1,
+		.choices = after_mode_names, .flag = "after-mode", .arg = "all|any",
+		.help = "with several --after: run when all of them or any of them hold (all)"},
 	{.name = "tz", .type = FIELD_TEXT, .offset = AT(tz), .min = 1, .max = 64, .flag = "tz",
 		.arg = "ZONE", .help = "time zone of the schedule, as Europe/Berlin"},
 	{.name = "dst_gap", .type = FIELD_CHOICE, .offset = AT(dst_gap), .max = DST_GAP_MAX - 1,
@@ -252,6 +299,22 @@ const struct job_field job_fields[] = {
 		.help = "-100 to 100; of the due runs, those with a higher priority start first"},
 	{.name = "timeout", .type = FIELD_DURATION, .offset = AT(timeout), .min = 0, .max = 366 * USEC_DAY,
 		.flag = "timeout", .arg = "DURATION", .help = "end an attempt that takes longer"},
+	{.name = "heartbeat", .type = FIELD_DURATION, .offset = AT(heartbeat), .min = 0, .max = 366 * USEC_DAY,
+		.flag = "heartbeat", .arg = "DURATION",
+		.help = "end and retry an attempt that gives no sign for this long, see 'jobctl progress'"},
+	{.name = "heartbeat_on_output", .type = FIELD_CHOICE, .offset = AT(heartbeat_on_output), .max = NO_YES_MAX - 1,
+		.choices = no_yes_names, .flag = "heartbeat-on-output", .bare = true, .arg = "no|yes",
+		.help = "with --heartbeat: output of the command is a sign as well"},
+	{.name = "results", .type = FIELD_CHOICE, .offset = AT(results), .max = NO_YES_MAX - 1,
+		.choices = no_yes_names, .flag = "results", .bare = true, .arg = "no|yes",
+		.help = "keep lines KEY=VALUE that the command writes to $JOBSCHED_RESULT"},
+	{.name = "checkpoint", .type = FIELD_CHOICE, .offset = AT(checkpoint), .max = NO_YES_MAX - 1,
+		.choices = no_yes_names, .flag = "checkpoint", .bare = true, .arg = "no|yes",
+		.help = "give the command a directory, $JOBSCHED_STATE, that its later attempts find again"},
+	{.name = "gate", .type = FIELD_TEXT, .offset = AT(gate), .min = 1, .max = 4096, .bytes = true, .flag = "gate", .arg = "COMMAND",
+		.help = "shell command before each attempt: exit 0 starts it, 75 delays it, 77 skips the run"},
+	{.name = "gate_timeout", .type = FIELD_DURATION, .offset = AT(gate_timeout), .min = USEC_SEC, .max = USEC_HOUR,
+		.preset = USEC_MIN, .flag = "gate-timeout", .arg = "DURATION", .help = "end a gate that takes longer (1m)"},
 	{.name = "grace", .type = FIELD_DURATION, .offset = AT(grace), .min = 0, .max = USEC_HOUR,
 		.preset = 10 * USEC_SEC, .flag = "grace", .arg = "DURATION",
 		.help = "time between SIGTERM and SIGKILL"},
@@ -305,12 +368,68 @@ const struct job_field job_fields[] = {
 	{.name = "on_lost", .type = FIELD_CHOICE, .offset = AT(on_lost), .max = ON_LOST_MAX - 1,
 		.choices = on_lost_names, .flag = "on-lost", .arg = "rerun|fail",
 		.help = "what to do if the machine or the spawner failed during the run (rerun)"},
+	{.name = "leftovers", .type = FIELD_CHOICE, .offset = AT(leftovers), .max = LEFTOVERS_MAX - 1,
+		.choices = leftovers_names, .flag = "leftovers", .arg = "end|keep",
+		.help = "what to do with processes that the command left in the background (end)"},
 	{.name = "notify", .type = FIELD_LIST, .offset = AT(notify), .max = 8, .flag = "notify", .arg = "CHANNEL",
 		.check = check_notify,
 		.help = "send notices of failure and recovery to mail:ADDRESS, webhook:URL or exec:COMMAND; repeatable"},
 	{.name = "secrets", .type = FIELD_MAP, .offset = AT(secrets), .max = 16, .flag = "secret",
 		.arg = "NAME=file:PATH", .check = check_secret_source,
 		.help = "file of yours, read at the start; a copy is at $JOBSCHED_SECRET_NAME; repeatable"},
+	{.name = "http", .type = FIELD_TEXT, .offset = AT(http), .min = 1, .max = 16, .flag = "http", .arg = "METHOD",
+		.check = call_method_check, .help = "send an HTTP request with this method instead of running a command; a URL follows"},
+	{.name = "url", .type = FIELD_TEXT, .offset = AT(url), .min = 8, .max = CALL_URL_MAX, .flag = "http-url", .arg = "URL",
+		.check = call_url_check, .help = "URL of the request, also as second argument of --http; {secret:NAME} is replaced by a secret"},
+	{.name = "headers", .type = FIELD_LIST, .offset = AT(headers), .max = CALL_HEADERS_MAX, .flag = "header",
+		.arg = "'NAME: VALUE'", .check = call_header_check,
+		.help = "header of the request; {secret:NAME} is replaced by a secret; repeatable"},
+	{.name = "body", .type = FIELD_BLOB, .offset = AT(body), .max = CALL_BODY_MAX, .bytes = true, .flag = "body",
+		.arg = "TEXT|@FILE", .help = "body of the request: the text, or the content of a file ('@-': standard input)"},
+	{.name = "expect_status", .type = FIELD_TEXT, .offset = AT(expect_status), .min = 3, .max = 128, .flag = "expect-status",
+		.arg = "LIST", .check = call_statuses_check, .help = "status codes that mean success (200-299)"},
+	{.name = "expect_body", .type = FIELD_TEXT, .offset = AT(expect_body), .min = 1, .max = 256, .flag = "expect-body",
+		.arg = "REGEX", .check = call_pattern_check,
+		.help = "the response must match this extended regular expression"},
+	{.name = "expect_size", .type = FIELD_SIZE, .offset = AT(expect_size), .max = 16 << 20, .flag = "expect-size",
+		.arg = "SIZE", .help = "a larger response is a failure"},
+	{.name = "on_410", .type = FIELD_CHOICE, .offset = AT(on_410), .max = ON_410_MAX - 1, .choices = on_410_names,
+		.flag = "on-410", .arg = "fail|suspend", .help = "what to do if the server answers 410 Gone (fail)"},
+	{.name = "http_async", .type = FIELD_CHOICE, .offset = AT(http_async), .max = 1, .choices = no_yes_names,
+		.flag = "http-async", .arg = "no|yes",
+		.help = "the target accepts the request with 202 and reports the end to a callback URL (no)"},
+	{.name = "sign", .type = FIELD_LIST, .offset = AT(sign), .max = CALL_SIGN_MAX, .flag = "sign", .arg = "NAME",
+		.check = call_secret_name_check,
+		.help = "sign the request with this secret, as Standard Webhooks does; repeatable for key rotation"},
+	{.name = "tls_ca", .type = FIELD_TEXT, .offset = AT(tls_ca), .min = 1, .max = 64, .flag = "tls-ca", .arg = "NAME",
+		.check = call_secret_name_check, .help = "secret with the CA certificates that the server is verified with"},
+	{.name = "tls_cert", .type = FIELD_TEXT, .offset = AT(tls_cert), .min = 1, .max = 64, .flag = "tls-cert", .arg = "NAME",
+		.check = call_secret_name_check, .help = "secret with the client certificate"},
+	{.name = "tls_key", .type = FIELD_TEXT, .offset = AT(tls_key), .min = 1, .max = 64, .flag = "tls-key", .arg = "NAME",
+		.check = call_secret_name_check, .help = "secret with the key of the client certificate"},
+	{.name = "kafka", .type = FIELD_TEXT, .offset = AT(kafka), .min = 3, .max = KAFKA_TARGET_MAX, .flag = "kafka",
+		.arg = "BROKERS/TOPIC", .check = kafka_target_check,
+		.help = "send a message to a Kafka topic instead of running a command, as kafka1:9092,kafka2:9092/orders"},
+	{.name = "message_key", .type = FIELD_TEXT, .offset = AT(message_key), .min = 1, .max = KAFKA_KEY_MAX, .bytes = true,
+		.flag = "message-key", .arg = "KEY", .help = "key of the Kafka message; it selects the partition"},
+	{.name = "message", .type = FIELD_BLOB, .offset = AT(message), .max = CALL_BODY_MAX, .bytes = true, .flag = "message",
+		.arg = "TEXT|@FILE", .help = "Kafka message: the text, or the content of a file ('@-': standard input)"},
+	{.name = "kafka_tls", .type = FIELD_CHOICE, .offset = AT(kafka_tls), .max = 1, .choices = no_yes_names,
+		.flag = "kafka-tls", .arg = "no|yes", .help = "connect to the brokers with TLS; --tls-ca and --tls-cert imply it (no)"},
+	{.name = "sasl", .type = FIELD_TEXT, .offset = AT(sasl), .min = 1, .max = 32, .flag = "sasl",
+		.arg = "PLAIN|SCRAM-SHA-256|SCRAM-SHA-512", .check = kafka_mechanism_check,
+		.help = "how the Kafka brokers authenticate the producer; needs --sasl-user and --sasl-password"},
+	{.name = "sasl_user", .type = FIELD_TEXT, .offset = AT(sasl_user), .min = 1, .max = 64, .flag = "sasl-user",
+		.arg = "NAME", .check = call_secret_name_check, .help = "secret with the user name for --sasl"},
+	{.name = "sasl_password", .type = FIELD_TEXT, .offset = AT(sasl_password), .min = 1, .max = 64, .flag = "sasl-password",
+		.arg = "NAME", .check = call_secret_name_check, .help = "secret with the password for --sasl"},
+	{.name = "lambda", .type = FIELD_TEXT, .offset = AT(lambda), .min = 1, .max = LAMBDA_TARGET_MAX, .flag = "lambda",
+		.arg = "FUNCTION[:QUALIFIER]", .check = lambda_target_check,
+		.help = "invoke an AWS Lambda function with --body instead of running a command; needs --region"},
+	{.name = "region", .type = FIELD_TEXT, .offset = AT(region), .min = 1, .max = LAMBDA_REGION_MAX, .flag = "region",
+		.arg = "REGION", .check = lambda_region_check, .help = "AWS region of the function, as eu-central-1"},
+	{.name = "lambda_event", .type = FIELD_CHOICE, .offset = AT(lambda_event), .max = 1, .choices = no_yes_names,
+		.flag = "lambda-event", .arg = "no|yes", .help = "let Lambda queue the invocation, and do not wait for the function (no)"},
 	{.name = "artifact", .type = FIELD_TEXT, .offset = AT(artifact), .min = 1, .max = 2048, .flag = "artifact",
 		.arg = "URL", .check = check_artifact,
 		.help = "archive or program, fetched before the start to $JOBSCHED_ARTIFACT; needs --sha256"},
@@ -318,9 +437,18 @@ const struct job_field job_fields[] = {
 		.arg = "SUM", .check = check_artifact_sum, .help = "SHA-256 of the artifact"},
 	{.name = "template", .type = FIELD_TEXT, .offset = AT(template), .min = 1, .max = 128, .flag = "template",
 		.arg = "NAME", .check = check_template, .help = "create the job from this template"},
+	{.name = "traceparent", .type = FIELD_TEXT, .offset = AT(traceparent), .min = TRACE_PARENT_LEN, .max = TRACE_PARENT_LEN,
+		.check = check_traceparent, .quiet = true,
+		.help = "W3C trace context of the submission; the header traceparent sets it as well"},
+	{.name = "tracestate", .type = FIELD_TEXT, .offset = AT(tracestate), .min = 1, .max = TRACE_STATE_MAX,
+		.check = check_tracestate, .quiet = true, .help = "the tracestate that belongs to traceparent"},
+	{.name = "baggage", .type = FIELD_TEXT, .offset = AT(baggage), .min = 1, .max = TRACE_BAGGAGE_MAX,
+		.check = check_baggage, .quiet = true, .help = "W3C baggage of the submission; passed on in $BAGGAGE"},
 	{.name = "warrant", .type = FIELD_TEXT, .offset = AT(warrant), .min = WARRANT_TEXT_FIRST, .max = WARRANT_TEXT, .check = check_warrant,
 		.quiet = true,
 		.help = "approval of what the job starts, by root or the owner; jobctl requests it if required"},
+	{.name = "origin", .type = FIELD_TEXT, .offset = AT(origin), .min = 1, .max = 4200, .bytes = true, .quiet = true,
+		.help = "file and line of the crontab that the job comes from; set by the daemon"},
 	{.name = "params", .type = FIELD_MAP, .offset = AT(params), .max = 64, .bytes = true, .flag = "param",
 		.arg = "NAME=VALUE", .check = check_param,
 		.help = "value of {NAME} in the command, also set in its environment; repeatable"},

@@ -34,6 +34,7 @@ struct job_field {
 	const char *arg;     /* NAME, DURATION, K=V … */
 	const char *help;    /* one line, lower case */
 	bool (*check)(const char *value, struct err *e); /* checks each text or member; may be NULL */
+	bool bare;           /* of FIELD_CHOICE: the option takes no argument and selects the last word */
 	bool quiet;          /* follows from other fields: not reported as a change */
 };
 extern const struct job_field job_fields[];

@@ -20,6 +20,7 @@ static const char *const kind_names[NOTICE_KIND_MAX] = {
 	[NOTICE_KIND_MISSED] = "missed",
 	[NOTICE_KIND_LONG] = "long",
 	[NOTICE_KIND_TEST] = "test",
+	[NOTICE_KIND_OUTPUT] = "output",
 };
 /* Reasons of skipped slots that count as missed. */
 static const char *const missed_reasons[] = {"overlap", "limit", "missed", "condition"};

@@ -22,6 +22,7 @@ enum notice_kind {
 	NOTICE_KIND_MISSED,    /* the job was healthy, and a run was missed */
 	NOTICE_KIND_LONG,      /* a run takes unusually long */
 	NOTICE_KIND_TEST,      /* a test notice was requested */
+	NOTICE_KIND_OUTPUT,    /* a run has output; only for the channels output:ADDRESS */
 	NOTICE_KIND_MAX
 };
 const char *notice_kind_name(enum notice_kind k);
@@ -40,6 +41,8 @@ struct job_health {
 	usec_t slot;          /* the newest slot that was not successful */
 	int64_t last_success; /* a run; 0: none */
 	usec_t typical;       /* moving average of the duration of successful attempts; 0: unknown */
+	usec_t at[HEALTH_MAX]; /* the last run of each kind that this update added; 0: none */
+	usec_t took;           /* duration of the last of them; 0: unknown */
 };
 
 /*

@@ -136,6 +136,9 @@ void notice_text_subject(const struct notice_facts *f, struct buf *out)
 			buf_char(out, ')');
 		}
 		break;
+	case NOTICE_KIND_OUTPUT:
+		buf_str(out, " has written output");
+		break;
 	default:
 		buf_str(out, ": a test notice");
 	}

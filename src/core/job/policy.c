@@ -35,6 +35,7 @@ static const char *const channel_names[NOTIFY_CHANNEL_MAX] = {
 	[NOTIFY_MAIL] = "mail",
 	[NOTIFY_WEBHOOK] = "webhook",
 	[NOTIFY_EXEC] = "exec",
+	[NOTIFY_OUTPUT] = "output",
 };
 
 /* The index of the name that equals the first 'len' bytes of 'text'; -1: none. */
@@ -274,6 +275,19 @@ static bool mail_address_valid(const char *a)
 	return !at || (at != a && at[1] && !strchr(at + 1, '@'));
 }
 
+/* The characters that cron accepts in MAILTO. */
+bool policy_output_target(const char *to)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@!:%-.,_+";
+
+	return *to && *to != '-' && strlen(to) <= 1000 && strspn(to, allowed) == strlen(to);
+}
+
+char *policy_output_command(const char *to)
+{
+	return xprintf("exec " POLICY_SENDMAIL " -FCronDaemon -i -B8BITMIME -oem %s", to);
+}
+
 bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target, struct err *e)
 {
 	size_t len = strcspn(text, ":");
@@ -281,9 +295,11 @@ bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, con
 	const char *target = text[len] ? text + len + 1 : "";
 
 	if (channel < 0 || !*target)
-		return err_field(e, "notify", "'%.80s' is not mail:ADDRESS, webhook:URL or exec:COMMAND", text);
+		return err_field(e, "notify", "'%.80s' is not mail:ADDRESS, webhook:URL, exec:COMMAND or output:ADDRESS", text);
 	if (channel == NOTIFY_MAIL && !mail_address_valid(target))
 		return err_field(e, "notify", "'%.80s' is not one mail address", target);
+	if (channel == NOTIFY_OUTPUT && !policy_output_target(target))
+		return err_field(e, "notify", "'%.80s' is not a mail address, or addresses with commas", target);
 	if (channel == NOTIFY_WEBHOOK && !text_starts(target, "https://") && !text_starts(target, "http://"))
 		return err_field(e, "notify", "'%.80s' is not a URL that begins with https:// or http://", target);
 	*ret_channel = (enum notify_channel)channel;
@@ -306,6 +322,15 @@ bool policy_node_label_check(const char *text, struct err *e)
 
 /* ---- policies of a job ---- */
 
+/* The last results of a job are kept for its notices and for its metrics. */
+static bool results_are_kept(const struct job_spec *s)
+{
+	for (size_t i = 0; i < s->tags.n; i++)
+		if (text_starts(s->tags.v[i], JOB_TAG_METRICS "="))
+			return true;
+	return s->notify.n > 0;
+}
+
 void policy_start_of(const struct job_spec *s, struct start_policy *ret)
 {
 	struct overlap o = {OVERLAP_SKIP, 0};
@@ -319,8 +344,8 @@ void policy_start_of(const struct job_spec *s, struct start_policy *ret)
 		.permits = o.word == OVERLAP_ALLOW ? s->max_running : 1,
 		.deadline = s->deadline,
 		.expires = s->expires,
-		.gated = (s->when.n > 0 || s->rate ? GATED_ASK : 0u) | (s->node_labels.n > 0 ? GATED_LABELS : 0u),
-		.notifies = s->notify.n > 0,
+		.gated = (s->when.n > 0 || s->rate || s->origin ? GATED_ASK : 0u) | (s->node_labels.n > 0 ? GATED_LABELS : 0u),
+		.notifies = results_are_kept(s),
 	};
 }
 

@@ -71,10 +71,17 @@ struct gate {
 };
 bool policy_condition_parse(const char *text, struct gate *ret, struct err *e);
 
-/* notify: mail:ADDR, webhook:URL, exec:COMMAND. */
-enum notify_channel { NOTIFY_MAIL, NOTIFY_WEBHOOK, NOTIFY_EXEC, NOTIFY_CHANNEL_MAX };
+/*
+ * notify: mail:ADDR, webhook:URL, exec:COMMAND report changes of the job's health. output:ADDR mails the
+ * output of each run that has some, as cron does.
+ */
+enum notify_channel { NOTIFY_MAIL, NOTIFY_WEBHOOK, NOTIFY_EXEC, NOTIFY_OUTPUT, NOTIFY_CHANNEL_MAX };
 const char *policy_notify_channel_name(enum notify_channel c);
 bool policy_notify_parse(const char *text, enum notify_channel *ret_channel, const char **ret_target /* in text */, struct err *e);
+
+char *policy_output_command(const char *to); /* the mail command of output:TO, for /bin/sh -c; caller frees */
+#define POLICY_SENDMAIL "/usr/sbin/sendmail" /* of output: as with cron */
+bool policy_output_target(const char *to);   /* one address or several with commas, without shell characters */
 
 /* A node label KEY=VALUE of letters, digits, '.', '_', '-' and '/'. */
 #define NODE_LABEL_MAX 128
@@ -94,7 +101,7 @@ struct start_policy {
 	usec_t deadline;     /* latest start of a first attempt after the slot; 0: none */
 	usec_t expires;      /* latest start of any attempt after the slot; 0: none */
 	unsigned gated;      /* bits of enum gated */
-	bool notifies;       /* the job has notify channels */
+	bool notifies;       /* the job has notify channels, or the tag of metrics: its last results are kept */
 };
 void policy_start_of(const struct job_spec *s /* checked */, struct start_policy *ret);
 

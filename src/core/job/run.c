@@ -20,6 +20,7 @@ static const char *const kind_names[RUN_KIND_MAX] = {
 	[RUN_KIND_SCHEDULE] = "schedule",
 	[RUN_KIND_MANUAL] = "manual",
 	[RUN_KIND_BOOT] = "boot",
+	[RUN_KIND_CHAIN] = "chain",
 };
 static const char *const outcome_names[ATTEMPT_OUTCOME_MAX] = {
 	[ATTEMPT_RUNNING] = "running",
@@ -31,16 +32,19 @@ static const char *const outcome_names[ATTEMPT_OUTCOME_MAX] = {
 	[ATTEMPT_NOT_STARTED] = "not_started",
 	[ATTEMPT_DENIED] = "denied",
 	[ATTEMPT_STALE] = "stale",
+	[ATTEMPT_STALLED] = "stalled",
+	[ATTEMPT_GATED] = "gated",
 };
 
 #define TO(s) (1u << (s))
 #define ENDS (TO(RUN_SUCCEEDED) | TO(RUN_FAILED) | TO(RUN_TIMED_OUT) | TO(RUN_CANCELLED) | TO(RUN_LOST))
+#define GATED (TO(RUN_SKIPPED) | TO(RUN_EXPIRED)) /* by the gate of its job */
 
 /* The allowed transitions from each state; final states have none. */
 static const unsigned moves[RUN_STATE_MAX] = {
 	[RUN_QUEUED] = TO(RUN_CLAIMED) | TO(RUN_CANCELLED) | TO(RUN_SKIPPED) | TO(RUN_EXPIRED),
-	[RUN_CLAIMED] = TO(RUN_QUEUED) | TO(RUN_RUNNING) | ENDS,
-	[RUN_RUNNING] = TO(RUN_QUEUED) | ENDS,
+	[RUN_CLAIMED] = TO(RUN_QUEUED) | TO(RUN_RUNNING) | ENDS | GATED,
+	[RUN_RUNNING] = TO(RUN_QUEUED) | ENDS | GATED,
 };
 
 static int run_name_index(const char *const *names, int n, const char *name)
@@ -119,6 +123,8 @@ void run_free(struct run *r)
 	free(r->node);
 	free(r->node_name);
 	free(r->params);
+	strv_done(&r->results);
+	attempt_free(r->previous);
 	free(r->waiting_code);
 	free(r->waiting_message);
 	free(r);

@@ -3,6 +3,8 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include "base/text.h"
+#include "core/job/sign.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,7 +27,7 @@ bool run_state_final(enum run_state s);
 bool run_move_allowed(enum run_state from, enum run_state to);
 bool run_revival_allowed(enum run_state from); /* a dead letter may be queued again by its owner */
 
-enum run_kind { RUN_KIND_SCHEDULE, RUN_KIND_MANUAL, RUN_KIND_BOOT, RUN_KIND_MAX };
+enum run_kind { RUN_KIND_SCHEDULE, RUN_KIND_MANUAL, RUN_KIND_BOOT, RUN_KIND_CHAIN, RUN_KIND_MAX };
 const char *run_kind_name(enum run_kind k);
 bool run_kind_parse(const char *name, enum run_kind *ret);
 
@@ -56,11 +58,14 @@ enum attempt_outcome {
 	ATTEMPT_NOT_STARTED,
 	ATTEMPT_DENIED,
 	ATTEMPT_STALE,   /* ended after another node had taken over the run */
+	ATTEMPT_STALLED, /* gave no sign within its heartbeat, and was ended */
+	ATTEMPT_GATED,   /* its gate did not let it start; the exit code is that of the gate */
 	ATTEMPT_OUTCOME_MAX
 };
 const char *attempt_outcome_name(enum attempt_outcome o);
 bool attempt_outcome_parse(const char *name, enum attempt_outcome *ret);
 
+struct attempt;
 struct run {
 	int64_t id, job;
 	char *job_name;      /* NULL: none */
@@ -90,6 +95,10 @@ struct run {
 	enum run_hold hold;
 	bool forced;         /* triggered with --force: overrides pauses and overlap */
 	char *params;        /* parameters given at the trigger, a JSON object; NULL: none */
+	struct progress progress; /* of its last attempt, filled in by run_progress_read() */
+	usec_t estimated_end; /* of its running attempt, filled in by run_progress_read(); 0: unknown */
+	struct strv results; /* KEY=VALUE, filled in by run_results_read() */
+	struct attempt *previous; /* owned; of a claimed run: its last attempt before this one; NULL: none */
 	char *waiting_code, *waiting_message; /* what it waits for (core/decide/why.h); NULL: nothing, or not computed */
 };
 void run_free(struct run *r);

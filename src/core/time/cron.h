@@ -48,6 +48,9 @@ struct cron {
 /* Parses the rest of the text. 'id' is the seed of H. */
 bool cron_scan(struct scan *s, const char *id, struct cron *ret);
 
+/* Sets the members that follow from the values, stars and years of an expression. */
+void cron_settle(struct cron *c);
+
 /* How fixed wall times are treated at DST changes. */
 struct cron_policy {
 	const struct zone *zone;

@@ -346,6 +346,15 @@ static bool matches_every_day(const struct cron *c)
 	return c->any_year && c->value[CRON_MONTH] == 0x1ffe && (both ? day && weekday : day || weekday);
 }
 
+void cron_settle(struct cron *c)
+{
+	if (c->any_year)
+		memset(c->years, 0xff, sizeof c->years);
+	c->years[3] &= (UINT64_C(1) << (CRON_YEARS - 192)) - 1;
+	c->every_day = matches_every_day(c);
+	c->wild = c->star[CRON_SECOND] || c->star[CRON_MINUTE] || c->star[CRON_HOUR];
+}
+
 bool cron_scan(struct scan *s, const char *id, struct cron *ret)
 {
 	size_t from[8], to[8], n = fields_split(s, from, to), k = 0;
@@ -370,11 +379,7 @@ bool cron_scan(struct scan *s, const char *id, struct cron *ret)
 		if (!scan_field(&f))
 			return false;
 	}
-	if (c.any_year)
-		memset(c.years, 0xff, sizeof c.years);
-	c.years[3] &= (UINT64_C(1) << (CRON_YEARS - 192)) - 1;
-	c.every_day = matches_every_day(&c);
-	c.wild = c.star[CRON_SECOND] || c.star[CRON_MINUTE] || c.star[CRON_HOUR];
+	cron_settle(&c);
 	c.fields = (int)n;
 	s->pos = s->end;
 	*ret = c;

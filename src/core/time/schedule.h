@@ -98,6 +98,9 @@ void schedule_explain(const struct schedule *s, struct buf *out);
 
 /* Reports probable mistakes. Codes are stable words like "uneven-step"; the text is one line. */
 typedef void schedule_finding_fn(const char *code, const char *text, void *arg);
+/* Formats the text of a finding and reports it. */
+void schedule_lint_report(schedule_finding_fn *fn, void *arg, const char *code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 void schedule_lint(const struct schedule *s, schedule_finding_fn *fn, void *arg);
 /* The same for a slot at which 'jobs' other jobs are due, counted up to SCHEDULE_DENSITY_MAX. */
 #define SCHEDULE_DENSITY_MAX 1000

@@ -19,10 +19,7 @@ struct lint {
 	void *arg;
 };
 
-static void report_finding(const struct lint *l, const char *code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void report_finding(const struct lint *l, const char *code, const char *fmt, ...)
+void schedule_lint_report(schedule_finding_fn *fn, void *arg, const char *code, const char *fmt, ...)
 {
 	char text[320];
 	va_list ap;
@@ -30,7 +27,7 @@ static void report_finding(const struct lint *l, const char *code, const char *f
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	l->fn(code, text, l->arg);
+	fn(code, text, arg);
 }
 
 static bool full_hours(const struct cron *c)
@@ -49,10 +46,11 @@ static void lint_steps(const struct lint *l)
 		const char *name = cron_field_names[f];
 
 		if (c->wide_step[f])
-			report_finding(l, "wide-step", "%s '*/%d' matches %s 0 only; for an interval of %d %ss write 'every %d%c'",
+			schedule_lint_report(l->fn, l->arg, "wide-step",
+				"%s '*/%d' matches %s 0 only; for an interval of %d %ss write 'every %d%c'",
 				name, n, name, n, name, n, name[0]);
 		else if (n > 1 && cycle % n)
-			report_finding(l, "uneven-step",
+			schedule_lint_report(l->fn, l->arg, "uneven-step",
 				"%s '*/%d' starts again at 0: the last gap is %d %ss; for even gaps write 'every %d%c'",
 				name, n, (cycle - 1) % n + 1, name, n, name[0]);
 	}
@@ -66,13 +64,14 @@ static void lint_days(const struct lint *l)
 	bool late_only = !(c->value[CRON_DAY] & 0x1fffffff) && c->value[CRON_DAY];
 
 	if (!c->star[CRON_DAY] && !c->star[CRON_WEEKDAY])
-		report_finding(l, "day-or-weekday",
+		schedule_lint_report(l->fn, l->arg, "day-or-weekday",
 			"day-of-month and day-of-week are both set: a day matches if either does");
 	else if (some_days && some_weekdays)
-		report_finding(l, "day-and-weekday",
+		schedule_lint_report(l->fn, l->arg, "day-and-weekday",
 			"one day field begins with '*': a day matches only if both fields do");
 	if (late_only && !marks && c->star[CRON_WEEKDAY] && (c->value[CRON_MONTH] & (c->value[CRON_MONTH] - 1)))
-		report_finding(l, "short-month", "months without that day are left out; 'L' is the last day of any month");
+		schedule_lint_report(l->fn, l->arg, "short-month",
+			"months without that day are left out; 'L' is the last day of any month");
 }
 
 static void lint_times(const struct lint *l)
@@ -80,9 +79,11 @@ static void lint_times(const struct lint *l)
 	const struct cron *c = &l->s->cron;
 
 	if (c->value[CRON_SECOND] == (UINT64_C(1) << 60) - 1 && c->fields > 5)
-		report_finding(l, "every-second", "second '*' matches sixty times a minute; for once a minute write 0");
+		schedule_lint_report(l->fn, l->arg, "every-second",
+			"second '*' matches sixty times a minute; for once a minute write 0");
 	if (c->star[CRON_MINUTE] && c->value[CRON_MINUTE] == (UINT64_C(1) << 60) - 1 && !full_hours(c))
-		report_finding(l, "every-minute", "minute '*' matches sixty times in each of those hours; for once an hour write 0");
+		schedule_lint_report(l->fn, l->arg, "every-minute",
+			"minute '*' matches sixty times in each of those hours; for once an hour write 0");
 }
 
 /* The first matching wall time in [from, to). */
@@ -105,7 +106,7 @@ static void lint_gap(const struct lint *l, int64_t wall)
 	const struct schedule *s = l->s;
 	char text[RFC3339_MAX];
 
-	report_finding(l, "dst-gap", "%s does not exist in %s: %s", wall_text(wall, text), s->zone->name,
+	schedule_lint_report(l->fn, l->arg, "dst-gap", "%s does not exist in %s: %s", wall_text(wall, text), s->zone->name,
 		s->cron.wild || s->policy.gap == DST_GAP_SKIP ? "there is no run for it" :
 		"the run comes right after the clock's jump (--dst-gap skip: none)");
 }
@@ -117,7 +118,7 @@ static void lint_fold(const struct lint *l, int64_t wall)
 	const struct schedule *s = l->s;
 	char text[RFC3339_MAX];
 
-	report_finding(l, "dst-fold", "%s comes twice in %s: %s%s", wall_text(wall, text), s->zone->name,
+	schedule_lint_report(l->fn, l->arg, "dst-fold", "%s comes twice in %s: %s%s", wall_text(wall, text), s->zone->name,
 		what[s->cron.wild ? DST_FOLD_BOTH : s->policy.fold],
 		s->cron.wild ? "" : " (--dst-fold first|last|both)");
 }
@@ -160,11 +161,10 @@ void schedule_lint(const struct schedule *s, schedule_finding_fn *fn, void *arg)
 
 void schedule_lint_density(usec_t slot, int64_t jobs, schedule_finding_fn *fn, void *arg)
 {
-	const struct lint l = { .fn = fn, .arg = arg };
 	char text[RFC3339_MAX];
 
 	if (jobs >= SCHEDULE_DENSITY_MAX)
-		report_finding(&l, "crowded-second",
+		schedule_lint_report(fn, arg, "crowded-second",
 			"at least %d other jobs are due at %s; --jitter, or H for the minute of a cron expression, "
 			"spreads them",
 			SCHEDULE_DENSITY_MAX, rfc3339_format(slot, text));

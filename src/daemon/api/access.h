@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Permissions: which caller may use which route. */
 #pragma once
+#include "core/job/token.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +26,9 @@ enum access_verb {
 	VERB_DATABASE, /* prune, back up and check the store */
 	VERB_NODES,    /* commands to nodes */
 	VERB_NOTIFY,  /* send a test notice to the channels of a job */
+	VERB_TOKEN,   /* add, list and revoke tokens */
+	VERB_SESSION, /* show the own identity, log out */
+	VERB_METRICS, /* figures of all users */
 	VERB_MAX
 };
 
@@ -34,6 +38,8 @@ enum access_verb {
  */
 enum access_role { ROLE_OWNER, ROLE_DENIED, ROLE_OTHER, ROLE_ADMIN, ROLE_ROOT, ROLE_MAX };
 const char *access_role_name(enum access_role r);
+
+struct err;
 
 struct access {
 	bool user_mode;
@@ -46,6 +52,11 @@ struct caller {
 	int64_t number; /* owner number: core/job/owner.h */
 	bool admin;     /* was in the administrators' group when it connected */
 	bool denied;    /* by the allow or deny file */
+	/* ---- over TCP ---- */
+	bool token;            /* identified by a token, not by the kernel */
+	enum token_role role;
+	bool everyone;         /* a viewer of all owners */
+	uint64_t verbs;        /* bits 1 << enum access_verb; 0: all of the role */
 };
 
 bool access_serves(const struct access *a, uint32_t uid); /* whether it may connect */
@@ -58,3 +69,11 @@ bool access_may(const struct access *a, const struct caller *c, enum access_verb
  * the caller's number.
  */
 int64_t access_scope(const struct access *a, const struct caller *c, enum access_verb verb);
+
+const char *access_verb_name(enum access_verb v);
+/* Verbs separated by commas, as bits; ERR_INVALID names an unknown one. */
+bool access_scope_parse(const char *text, uint64_t *ret, struct err *e);
+/* Whether the token permits the action, regardless of the owner; true for a caller without a token. */
+bool access_token_may(const struct caller *c, enum access_verb verb);
+/* The highest role of a token that the caller may create, and the role shown for it. */
+enum token_role access_token_role(const struct access *a, const struct caller *c);

@@ -2,6 +2,7 @@
 /* Publishes the API socket under its name, again after a removal. */
 #include "daemon/api/listener.h"
 #include "base/err.h"
+#include "base/inotify.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -19,12 +20,15 @@
  * The socket is bound to a hidden name and hard-linked to the public name. If the public name is
  * removed or replaced, it can be restored without a new socket, and no connection is lost.
  */
+#define TCP_MAX 16
 #define BACKLOG 4096 /* allows a thousand clients to connect at the same time */
 
 struct listener {
 	char *path, *hidden; /* hidden is NULL if systemd created the socket */
 	int lock, fd, inotify;
 	sd_event_source *source;
+	int tcp[TCP_MAX];    /* owned: from systemd */
+	size_t n_tcp;
 };
 
 static bool bind_socket(struct listener *l, mode_t mode, struct err *e)
@@ -58,12 +62,25 @@ static bool publish_socket(struct listener *l, struct err *e)
 	return true;
 }
 
-static bool take_activated_socket(struct listener *l)
+/* systemd passes the Unix socket and the sockets of jobschedd-tcp.socket in any order. */
+static bool take_activated_sockets(struct listener *l, struct err *e)
 {
-	if (sd_listen_fds(1) < 1 || sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) <= 0)
-		return false;
-	l->fd = SD_LISTEN_FDS_START;
-	return io_set_nonblock(l->fd) == 0;
+	int n = sd_listen_fds(1);
+
+	for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++) {
+		if (l->fd < 0 && sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) > 0)
+			l->fd = fd;
+		else if (l->n_tcp < TCP_MAX && (sd_is_socket(fd, AF_INET, SOCK_STREAM, 1) > 0 ||
+						       sd_is_socket(fd, AF_INET6, SOCK_STREAM, 1) > 0))
+			l->tcp[l->n_tcp++] = fd;
+		else
+			return err_set(e, ERR_INVALID,
+				"descriptor %d from the service manager is not a listening socket, or there "
+				"are more than %d",
+				fd, TCP_MAX);
+		io_set_nonblock(fd);
+	}
+	return true;
 }
 
 bool listener_lock(const char *runtime_dir, int *ret, struct err *e)
@@ -91,7 +108,9 @@ bool listener_open(const char *runtime_dir, const char *socket_path, mode_t mode
 	if (!listener_lock(runtime_dir, &l->lock, e))
 		return false;
 	l->path = xstrdup(socket_path);
-	if (!take_activated_socket(l)) {
+	if (!take_activated_sockets(l, e))
+		return false;
+	if (l->fd < 0) {
 		l->hidden = xprintf("%s/.api", runtime_dir);
 		if (!bind_socket(l, mode, e) || !publish_socket(l, e))
 			return false;
@@ -120,6 +139,8 @@ void listener_free(struct listener *l)
 	}
 	if (l->inotify >= 0)
 		close(l->inotify);
+	for (size_t i = 0; i < l->n_tcp; i++)
+		close(l->tcp[i]);
 	if (l->fd >= 0)
 		close(l->fd);
 	if (l->lock >= 0)
@@ -132,6 +153,15 @@ void listener_free(struct listener *l)
 int listener_fd(const struct listener *l)
 {
 	return l->fd;
+}
+
+size_t listener_take_tcp(struct listener *l, const int **ret)
+{
+	size_t n = l->n_tcp;
+
+	*ret = l->tcp;
+	l->n_tcp = 0;
+	return n;
 }
 
 int listener_take_fd(struct listener *l)
@@ -167,9 +197,9 @@ bool listener_watch(struct listener *l, struct sd_event *ev, struct err *e)
 	if (!l->hidden)
 		return true; /* systemd owns the socket */
 	*strrchr(dir, '/') = '\0';
-	l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (l->inotify < 0 || inotify_add_watch(l->inotify, dir,
-			IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) < 0)
+	if (!inotify_new(&l->inotify, e))
+		return false;
+	if (inotify_add_watch(l->inotify, dir, IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) < 0)
 		return err_errno(e, errno, "could not watch '%s'", dir);
 	r = sd_event_add_io(ev, &l->source, l->inotify, EPOLLIN, on_directory, l);
 	if (r < 0)

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct err;
@@ -24,4 +25,6 @@ AUTO_DEFINE(listener);
 
 int listener_fd(const struct listener *l); /* the listening descriptor */
 int listener_take_fd(struct listener *l);  /* the caller owns it afterwards */
+/* TCP sockets that systemd passed; the caller owns the descriptors afterwards. */
+size_t listener_take_tcp(struct listener *l, const int **ret /* borrowed */);
 bool listener_watch(struct listener *l, struct sd_event *ev, struct err *e);

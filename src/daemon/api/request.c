@@ -121,11 +121,15 @@ static bool check_target(struct request *r, const char *method, const char *url,
 {
 	struct query_read q = { .r = r, .e = e };
 	AUTO_DONE(buf) allow = {};
+	enum route_match match;
 
 	if (r->conn->bad_escape || !text_utf8_valid(url, strlen(url)))
 		return err_set(e, ERR_INVALID,
 			"the target of the request has an invalid %%XX escape");
-	switch (route_find(method, url, &r->route, r->params, &allow)) {
+	match = route_find(method, url, &r->route, r->params, &allow);
+	if (!request_auth_admit(r, r->route, e))
+		return false;
+	switch (match) {
 	case ROUTE_NO_PATH:
 		return err_set(e, ERR_NOT_FOUND, "there is nothing at '%.200s'", url);
 	case ROUTE_NO_METHOD:
@@ -150,7 +154,9 @@ static bool check_body(struct request *r, struct err *e)
 		r->must_close = true;
 		return err_set(e, ERR_INVALID, "this request must not have a body");
 	}
-	return len <= body_limit(r) || body_too_large(r, e);
+	if (len > body_limit(r))
+		return body_too_large(r, e);
+	return request_auth_body(r, has_body(r), e);
 }
 
 static bool check_head(struct request *r, const char *method, const char *url, const char *version,
@@ -172,7 +178,8 @@ static bool check_head(struct request *r, const char *method, const char *url, c
 		r->must_close = true;
 		return err_set(e, ERR_INVALID, "only HTTP/1.1 and HTTP/1.0 are supported");
 	}
-	return check_framing(r, e) && check_target(r, method, url, e) && check_body(r, e);
+	return check_framing(r, e) && request_auth_begin(r, method, e) &&
+	       check_target(r, method, url, e) && check_body(r, e);
 }
 
 static struct request *request_new(struct server *s, struct conn *c, struct MHD_Connection *mhd)
@@ -182,9 +189,15 @@ static struct request *request_new(struct server *s, struct conn *c, struct MHD_
 	r->server = s;
 	r->context = &s->context;
 	r->conn = c;
-	r->who = (struct caller){
-		.uid = c->user->uid, .number = c->user->number, .admin = server_conn_is_admin(c)};
+	r->user = c->user;
+	r->authenticated = !c->tcp;
+	r->token_owner = -1;
+	r->who = (struct caller){.uid = c->user->uid,
+		.number = c->user->number,
+		.admin = !c->tcp && server_conn_is_admin(c),
+		.token = c->tcp};
 	r->mhd = mhd;
+	r->begun = clock_boot(s->context.clock);
 	c->request = r;
 	return r;
 }
@@ -219,7 +232,9 @@ static enum MHD_Result begin_request(struct server *s, struct MHD_Connection *mh
 void request_drop_body(struct request *r)
 {
 	buf_done(&r->body);
-	r->conn->user->body_bytes -= r->body_charged;
+	if (!r->body_user)
+		return;
+	r->body_user->body_bytes -= r->body_charged;
 	r->server->body_bytes -= r->body_charged;
 	r->body_charged = 0;
 }
@@ -237,7 +252,7 @@ static int64_t bodies_per_uid(const struct server_limits *l)
 static bool charge_body(struct request *r, size_t len)
 {
 	struct server *s = r->server;
-	struct client_user *p = r->conn->user;
+	struct client_user *p = r->body_user ? r->body_user : r->user;
 	struct fair_share share = {.total = (int64_t)s->limits.bodies_total,
 		.used = (int64_t)s->body_bytes,
 		.per_owner = bodies_per_uid(&s->limits)};
@@ -246,6 +261,7 @@ static bool charge_body(struct request *r, size_t len)
 		return true;
 	if (!fair_share_allows(&share, (int64_t)p->body_bytes, (int64_t)len))
 		return false;
+	r->body_user = p;
 	r->body_charged += len;
 	p->body_bytes += len;
 	s->body_bytes += len;

@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "daemon/api/request_private.h"
 #include "daemon/api/route.h"
@@ -12,6 +13,7 @@
 #include "daemon/loop/store_thread.h"
 #include "wire/error_json.h"
 #include "wire/json_value.h"
+#include <stdio.h>
 #include <string.h>
 
 #define PIECE (32 * 1024) /* bytes of a stream per read */
@@ -41,26 +43,119 @@ void request_resume(struct request *r)
 	server_resumed(r->server);
 }
 
+/* Headers of every answer over TCP; a route may have set its own value. */
+static const struct stream_header tcp_headers[] = {
+	{"X-Content-Type-Options", "nosniff"},
+	{"X-Frame-Options", "DENY"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+	{"Cache-Control", "private, no-cache"},
+};
+
+static void add_tcp_headers(struct request *r, int status, struct MHD_Response *response)
+{
+	for (size_t i = 0; i < ELEMENTS(tcp_headers); i++)
+		if (!MHD_get_response_header(response, tcp_headers[i].name))
+			MHD_add_response_header(response, tcp_headers[i].name,
+				tcp_headers[i].value);
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			"Bearer realm=\"jobsched\"");
+	if (r->cookie)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_SET_COOKIE, r->cookie);
+}
+
+void request_set_cookie(struct request *r, const char *value, usec_t life)
+{
+	char name[COOKIE_NAME_MAX];
+
+	request_cookie_name(r, name);
+	free(r->cookie);
+	r->cookie = xprintf("%s=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%lld%s", name,
+		value ? value : "", value ? (long long)(life / USEC_SEC) : 0,
+		r->conn->tls ? "; Secure" : "");
+}
+
 static void set_response(struct request *r, int status, struct MHD_Response *response,
 	const char *type)
 {
 	r->answered = true;
 	r->status = status;
+	request_count(r);
 	r->response = response;
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
 	if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE ||
 		status == MHD_HTTP_GATEWAY_TIMEOUT)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+	if (r->conn->tcp)
+		add_tcp_headers(r, status, response);
 	request_resume(r);
+}
+
+void request_answer_bytes(struct request *r, int status, const char *type, const void *data,
+	size_t len, const struct stream_header *headers, size_t n)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, (void *)data, MHD_RESPMEM_PERSISTENT);
+
+	for (size_t i = 0; i < n; i++)
+		MHD_add_response_header(response, headers[i].name, headers[i].value);
+	set_response(r, status, response, type);
+}
+
+/* ---- conditional requests, over TCP ---- */
+
+#define ETAG_MAX 40
+
+static void write_etag(const struct buf *body, char out[ETAG_MAX])
+{
+	unsigned char digest[SHA256_LEN];
+	char hex[SHA256_HEX];
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, body->data ? body->data : "", body->len);
+	sha256_end(&s, digest);
+	snprintf(out, ETAG_MAX, "\"%.32s\"", sha256_hex(digest, hex));
+}
+
+/* The header is a list of ETags, or "*". A weak ETag is compared like a strong one. */
+static bool etag_matches(const char *list, const char *etag)
+{
+	return list && (strcmp(list, "*") == 0 || strstr(list, etag));
+}
+
+static bool has_etag(const struct request *r, int status)
+{
+	return r->conn->tcp && status == MHD_HTTP_OK && r->route && !r->route->anonymous &&
+	       strcmp(r->route->method, "GET") == 0;
 }
 
 void request_answer_text(struct request *r, int status, struct buf *json)
 {
+	struct MHD_Response *response;
+	char etag[ETAG_MAX] = "";
 	size_t len = json->len;
-	char *text = buf_steal(json);
 
-	set_response(r, status, MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE),
-		"application/json");
+	if (has_etag(r, status))
+		write_etag(json, etag);
+	if (etag[0] && etag_matches(request_header(r, MHD_HTTP_HEADER_IF_NONE_MATCH), etag)) {
+		status = MHD_HTTP_NOT_MODIFIED;
+		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	} else {
+		response = MHD_create_response_from_buffer(len, buf_steal(json), MHD_RESPMEM_MUST_FREE);
+	}
+	if (etag[0])
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, etag);
+	set_response(r, status, response, "application/json");
+}
+
+void request_answer_typed(struct request *r, const char *type, struct buf *text)
+{
+	size_t len = text->len;
+
+	set_response(r, MHD_HTTP_OK, MHD_create_response_from_buffer(len, buf_steal(text), MHD_RESPMEM_MUST_FREE), type);
 }
 
 void request_answer_json(struct request *r, int status, json_t *json)
@@ -254,6 +349,8 @@ void request_free(struct request *r)
 	for (size_t i = 0; i < ROUTE_QUERY_MAX; i++)
 		free(r->query[i].text);
 	free(r->as_name);
+	free(r->jwt_user);
+	free(r->cookie);
 	request_drop_body(r);
 	r->conn->request = NULL;
 	free(r);
@@ -293,6 +390,11 @@ enum access_role request_role(const struct request *r)
 	return access_role(&r->server->access, &r->who, r->who.number);
 }
 
+enum token_role request_token_role(const struct request *r)
+{
+	return access_token_role(&r->server->access, &r->who);
+}
+
 bool request_sees_all(const struct request *r)
 {
 	return access_scope(&r->server->access, &r->who, VERB_SEE) < 0;
@@ -328,7 +430,22 @@ usec_t request_started(const struct request *r)
 
 struct client_user *request_client_user(const struct request *r)
 {
-	return r->conn->user;
+	return r->user;
+}
+
+bool request_is_tcp(const struct request *r)
+{
+	return r->conn->tcp;
+}
+
+usec_t request_session_life(const struct request *r)
+{
+	return r->server->tcp->session_life;
+}
+
+struct token_cache *request_tokens(const struct request *r)
+{
+	return r->server->tcp ? r->server->tcp->tokens : NULL;
 }
 
 struct zone_cache *request_zones(const struct request *r)

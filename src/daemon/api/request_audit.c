@@ -19,7 +19,12 @@ static void describe_request(const struct request *r, struct act *ret)
 	*ret = (struct act){
 		.by.uid = r->who.uid, .by.number = r->who.number, .what = r->route->what};
 	snprintf(ret->by.who, sizeof(ret->by.who), "%s", who ? who : "");
-	snprintf(ret->by.origin, sizeof(ret->by.origin), "unix pid %" PRId64, r->conn->pid);
+	if (r->conn->tcp)
+		snprintf(ret->by.origin, sizeof(ret->by.origin), "tcp %s %.40s", r->conn->address,
+			r->token_name);
+	else
+		snprintf(ret->by.origin, sizeof(ret->by.origin), "unix pid %" PRId64,
+			r->conn->pid);
 	snprintf(ret->object, sizeof(ret->object), "%s", r->params[0] ? r->params[0] : "");
 }
 

@@ -135,7 +135,12 @@ static void check_and_handle(struct request *r)
 	r->who.number =
 		r->context->user_mode ? r->server->access.self : request_client_user(r)->number;
 	r->who.denied = !lists_permit(r, &e);
-	if (!access_may(&r->server->access, &r->who, r->route->verb, r->who.number)) {
+	if (r->token_owner >= 0 && r->who.number != r->token_owner) {
+		err_set(&e, ERR_UNAUTHENTICATED,
+			"the owner of this token does not exist any more; 'jobctl token add' makes a "
+			"token for another owner");
+		request_answer_err(r, &e);
+	} else if (!access_may(&r->server->access, &r->who, r->route->verb, r->who.number)) {
 		if (!r->who.denied)
 			err_set(&e, ERR_DENIED, "only administrators may do this");
 		request_answer_err(r, &e);
@@ -309,14 +314,55 @@ static void act_for(struct request *r, const char *user)
  */
 static bool is_caller_known(const struct request *r)
 {
-	bool anonymous = (r->context->user_mode || r->who.uid == 0) && r->route->what == EVENT_NONE;
+	bool anonymous = (r->context->user_mode || r->who.uid == 0) &&
+			 r->route->what == EVENT_NONE && r->route->verb != VERB_SESSION;
 
 	return anonymous || client_user_name(r);
 }
 
+/* The user of a JSON web token is known by name only. */
+static void on_jwt_user(struct user_lookup_task *t)
+{
+	struct request *r = request_ticket_redeem(((struct naming *)t)->ticket);
+	struct err e = {};
+
+	if (r && !t->ok && t->err.kind == ERR_NOT_FOUND)
+		err_set(&e, ERR_UNAUTHENTICATED,
+			"the subject of the JSON web token is not a user of this system");
+	else if (r && !t->ok)
+		e = t->err;
+	else if (r && ((t->uid == 0 && !r->context->user_mode) ||
+			    !access_serves(&r->server->access, t->uid)))
+		err_set(&e, ERR_DENIED, "a JSON web token cannot act for this user");
+	if (r && e.kind != ERR_NONE) {
+		request_answer_err(r, &e);
+	} else if (r) {
+		free(STEAL(r->jwt_user));
+		r->who.uid = t->uid;
+		r->user = client_user_get(r->server, t->uid);
+		request_handle(r);
+	}
+	free(t->name);
+	free(t);
+}
+
+static void find_jwt_user(struct request *r)
+{
+	struct naming *n = xcalloc(1, sizeof(*n));
+
+	n->task = (struct user_lookup_task){
+		.by_name = true, .name = xstrdup(r->jwt_user), .done = on_jwt_user};
+	n->ticket = request_ticket(r, false);
+	user_lookup_submit(r->server->user_lookup, &n->task);
+}
+
 void request_handle(struct request *r)
 {
-	if (r->route->storeless && store_outage_since(r->context->store_outage, NULL))
+	if (r->route->anonymous)
+		r->route->handle(r);
+	else if (r->jwt_user)
+		find_jwt_user(r);
+	else if (r->route->storeless && store_outage_since(r->context->store_outage, NULL))
 		r->route->handle(r);
 	else if (is_caller_known(r))
 		check_and_handle(r);

@@ -39,6 +39,7 @@ struct route {
 	struct query_param query[ROUTE_QUERY_MAX];
 	enum event_what what; /* action in the audit trail; EVENT_NONE: the route changes nothing */
 	bool storeless;       /* can respond while the store is unavailable */
+	bool anonymous;       /* needs no token over TCP; has no caller */
 };
 extern const struct route routes[]; /* src/daemon/api/routes/routes.c */
 extern const size_t routes_count;

@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/api/auth/http_guard.h"
+#include "daemon/api/auth/tls_files.h"
 #include "daemon/api/request_private.h"
 #include "daemon/api/server_private.h"
 #include "daemon/loop/output_watch.h"
@@ -24,23 +26,42 @@
 
 static void set_timers(struct server *s)
 {
-	MHD_UNSIGNED_LONG_LONG ms;
-	bool soon = s->resumed, later = false;
+	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
+	bool soon = s->resumed, later;
+	struct mhd_loop *l;
 
-	if (MHD_get_timeout(s->mhd, &ms) == MHD_YES) {
-		soon = soon || ms == 0;
-		later = !soon;
-	}
+	TAILQ_FOREACH(l, &s->loops, in_server)
+		if (MHD_get_timeout(l->mhd, &ms) == MHD_YES && ms < least)
+			least = ms;
+	soon = soon || least == 0;
+	later = !soon && least != UINT64_MAX;
 	sd_event_source_set_enabled(s->on_again, soon ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 	if (later)
-		sd_event_source_set_time_relative(s->on_timeout, ms * 1000);
+		sd_event_source_set_time_relative(s->on_timeout, least * 1000);
 	sd_event_source_set_enabled(s->on_timeout, later ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static void free_loop(struct server *s, struct mhd_loop *l)
+{
+	TAILQ_REMOVE(&s->loops, l, in_server);
+	sd_event_source_disable_unref(l->on_mhd);
+	if (l->mhd)
+		MHD_stop_daemon(l->mhd);
+	free(l);
 }
 
 void server_run(struct server *s)
 {
+	struct mhd_loop *l, *next;
+
 	s->resumed = false;
-	MHD_run(s->mhd);
+	TAILQ_FOREACH(l, &s->loops, in_server)
+		MHD_run(l->mhd);
+	for (l = TAILQ_FIRST(&s->loops); l; l = next) {
+		next = TAILQ_NEXT(l, in_server);
+		if (l->retired && l->connections == 0)
+			free_loop(s, l);
+	}
 	set_timers(s);
 }
 
@@ -56,10 +77,12 @@ void server_resumed(struct server *s)
 
 static int on_mhd(sd_event_source *src, int fd, uint32_t events, void *arg)
 {
+	struct mhd_loop *l = arg;
+
 	(void)src;
 	(void)fd;
 	(void)events;
-	server_run(arg);
+	server_run(l->server);
 	return 0;
 }
 
@@ -130,38 +153,90 @@ static size_t on_unescape(void *arg, struct MHD_Connection *mhd, char *text)
 	return (size_t)(to - text);
 }
 
+/* Checks the target of a request over TCP as the client sent it, before it is decoded. */
+static void *on_raw_target(void *arg, const char *target, struct MHD_Connection *mhd)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct conn *c = info ? info->socket_context : NULL;
+
+	(void)arg;
+	if (c && c->tcp) {
+		c->bad_target = (struct err){};
+		http_guard_target(target, &c->bad_target);
+	}
+	return NULL;
+}
+
 /* ---- start and stop ---- */
 
-static bool start_mhd(struct server *s, struct err *e)
+#define PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+static bool start_mhd(struct mhd_loop *l, const struct tls_files *tls, struct err *e)
 {
+	struct server *s = l->server;
+	const char *ca = tls ? tls_files_client_ca(tls) : NULL;
+	struct MHD_OptionItem secure[] = {
+		{MHD_OPTION_HTTPS_MEM_CERT, 0, tls ? (char *)tls_files_certificate(tls) : NULL},
+		{MHD_OPTION_HTTPS_MEM_KEY, 0, tls ? (char *)tls_files_key(tls) : NULL},
+		{MHD_OPTION_HTTPS_PRIORITIES, 0, (char *)PRIORITIES},
+		{ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (char *)ca},
+		{MHD_OPTION_END, 0, NULL}};
+	struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+
 	/*
 	 * no MHD_USE_ERROR_LOG: MHD would log failed TCP options, which a Unix socket does not
 	 * have, for every response
 	 */
-	s->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
-					  MHD_ALLOW_SUSPEND_RESUME,
+	l->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+					  MHD_ALLOW_SUSPEND_RESUME |
+					  (unsigned)(tls ? MHD_USE_TLS : MHD_ALLOW_UPGRADE),
 		0, NULL, NULL, request_on_call, s, MHD_OPTION_NOTIFY_COMPLETED,
 		request_on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, s, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)STALL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-		MHD_OPTION_END);
-	return s->mhd ||
+		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, s, MHD_OPTION_URI_LOG_CALLBACK,
+		on_raw_target, s, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)STALL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
+		tls ? secure : none, MHD_OPTION_END);
+	return l->mhd ||
 	       err_set(e, ERR_INTERNAL, "could not start the HTTP server: %s", strerror(errno));
+}
+
+bool server_add_loop(struct server *s, const struct tls_files *tls, struct mhd_loop **ret,
+	struct err *e)
+{
+	struct mhd_loop *l = xcalloc(1, sizeof(*l));
+	const union MHD_DaemonInfo *info;
+	int r = -EIO;
+
+	l->server = s;
+	TAILQ_INSERT_TAIL(&s->loops, l, in_server);
+	if (!start_mhd(l, tls, e)) {
+		free_loop(s, l);
+		return false;
+	}
+	info = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	if (info)
+		r = sd_event_add_io(s->event, &l->on_mhd, info->epoll_fd, EPOLLIN, on_mhd, l);
+	if (r < 0) {
+		free_loop(s, l);
+		return err_errno(e, -r, "could not add the HTTP server to the loop");
+	}
+	*ret = l;
+	return true;
+}
+
+void server_retire_loop(struct server *s, struct mhd_loop *l)
+{
+	l->retired = true;
+	server_resumed(s); /* frees it if it has no connection */
 }
 
 static bool join_loop(struct server *s, struct err *e)
 {
-	const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	int r;
+	int r = sd_event_add_time_relative(s->event, &s->on_timeout, CLOCK_MONOTONIC, 0, 1,
+		on_timeout, s);
 
-	if (!info)
-		return err_set(e, ERR_INTERNAL,
-			"could not start the HTTP server: it has no epoll descriptor");
-	r = sd_event_add_io(s->event, &s->on_mhd, info->epoll_fd, EPOLLIN, on_mhd, s);
-	if (r >= 0)
-		r = sd_event_add_time_relative(s->event, &s->on_timeout, CLOCK_MONOTONIC, 0, 1,
-			on_timeout, s);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(s->on_timeout, SD_EVENT_OFF);
 	if (r >= 0)
@@ -183,11 +258,12 @@ bool server_start(struct sd_event *ev, int listen_fd, const struct server_contex
 	s->access = (struct access){ .user_mode = c->user_mode, .self = getuid() };
 	s->listen_fd = listen_fd;
 	s->admin_gid = NO_GROUP;
+	TAILQ_INIT(&s->loops);
 	for (int p = 0; p < PHASE_MAX; p++)
 		TAILQ_INIT(&s->phases[p]);
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (!user_lookup_new(ev, &s->user_lookup, e) || !start_mhd(s, e) || !join_loop(s, e) ||
-		!server_listen(s, listen_fd, e))
+	if (!user_lookup_new(ev, &s->user_lookup, e) || !join_loop(s, e) ||
+		!server_add_loop(s, NULL, &s->plain, e) || !server_listen(s, listen_fd, e))
 		return false;
 	server_find_admins(s);
 	*ret = STEAL(s);
@@ -203,6 +279,7 @@ void server_stop(struct server *s)
 {
 	s->stopping = true;
 	server_unlisten(s);
+	server_tcp_unlisten(s);
 }
 
 void server_refuse_waiting(struct server *s, const struct err *why, bool unknown)
@@ -220,6 +297,7 @@ void server_refuse_waiting(struct server *s, const struct err *why, bool unknown
  */
 static void abandon_all(struct server *s)
 {
+	struct mhd_loop *l;
 	struct conn *c;
 
 	for (int p = 0; p < PHASE_MAX; p++)
@@ -228,7 +306,8 @@ static void abandon_all(struct server *s)
 				request_abandon(c->request);
 	/* the first call resumes the connections, the others send short responses */
 	for (int i = 0; i < 4; i++)
-		MHD_run(s->mhd);
+		TAILQ_FOREACH(l, &s->loops, in_server)
+			MHD_run(l->mhd);
 }
 
 void server_free(struct server *s)
@@ -237,11 +316,10 @@ void server_free(struct server *s)
 		return;
 	server_stop(s);
 	server_forget_admins(s);
-	if (s->mhd) {
-		abandon_all(s);
-		MHD_stop_daemon(s->mhd);
-	}
-	sd_event_source_disable_unref(s->on_mhd);
+	abandon_all(s);
+	while (!TAILQ_EMPTY(&s->loops))
+		free_loop(s, TAILQ_FIRST(&s->loops));
+	server_tcp_free(s->tcp);
 	sd_event_source_disable_unref(s->on_timeout);
 	sd_event_source_disable_unref(s->on_again);
 	sd_event_source_disable_unref(s->on_deadline);

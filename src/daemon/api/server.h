@@ -8,16 +8,23 @@
 
 struct allow_list;
 struct audit;
+struct callbacks;
 struct clock;
 struct cluster;
 struct dispatcher;
 struct err;
+struct metrics;
+struct metrics_source;
 struct concurrency;
+struct crontabs;
+struct run_feed;
 struct run_watch_set;
 struct store_outage;
+struct store_risk;
 struct planner;
 struct output_relays;
 struct retention;
+struct s3_client;
 struct sd_event;
 struct server;
 struct spawner_link;
@@ -34,20 +41,32 @@ struct server_context {
 	const char *admin_group;   /* NULL: only root is an administrator */
 	const struct cluster *cluster; /* NULL: none */
 	const struct store_outage *store_outage;   /* NULL: the store is always available */
+	const struct store_risk *store_risk;       /* NULL: the store is a file */
 	struct dispatcher *dispatcher;
 	struct spawner_link *spawner;
 	struct concurrency *concurrency;
+	struct crontabs *crontabs; /* NULL: user mode */
 	struct run_watch_set *run_watch_set;
+	struct run_feed *run_feed; /* NULL: streams have no runs */
+	struct metrics *metrics;   /* NULL: requests are not counted */
+	const struct metrics_source *metrics_source; /* NULL: there is no scrape */
 	const struct net_client *net; /* NULL: none */
 	const struct planner *planner;
 	struct output_relays *relays;     /* NULL: there are no other nodes */
 	struct retention *retention; /* NULL: history is never deleted */
+	const char *archive;       /* directory or s3://…; NULL: none */
+	struct s3_client *s3;      /* NULL: the archive is a directory, or there is none */
 	const char *state_dir;
 	const char *sendmail;      /* mail program; NULL: not known */
 	const struct clock_guard *clock_guard; /* NULL: the clock is trusted */
 	struct zone_caches *zones;
 	const char *node_name, *node_id;
 	const char *store_where;   /* location without a password, for display */
+	const char *http_allow;    /* addresses that calls may use; NULL: none */
+	const char *s3_artifacts;  /* buckets that artifacts may be in; NULL: none */
+	const char *lambda_functions; /* that calls may invoke; NULL: none */
+	bool http_proxy;           /* calls use a proxy */
+	const struct callbacks *callbacks; /* NULL: there are no asynchronous calls */
 	int output_dir;            /* descriptor of the output directory of the spawner */
 	/* only the daemon's own uid and root are served, and quotas do not apply */
 	bool user_mode;

@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define ACCEPT_BURST 256 /* connections accepted before the loop continues */
 #define IDLE_FACTOR 6
 #define RELIEF (100 * USEC_MSEC)
 
@@ -114,7 +113,7 @@ static int on_conn_deadline(sd_event_source *src, uint64_t when, void *arg)
 /*
  * Sends a complete response, which fits into the socket buffer. A client that has left is ignored.
  */
-static void send_refusal(int fd, int status, const char *phrase, const char *code,
+static void send_refusal(int fd, bool tls, int status, const char *phrase, const char *code,
 	const char *message)
 {
 	char body[500], text[800];
@@ -125,12 +124,12 @@ static void send_refusal(int fd, int status, const char *phrase, const char *cod
 		"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
 		"%sConnection: close\r\n\r\n%s",
 		status, phrase, n, status == 403 ? "" : "Retry-After: 1\r\n", body);
-	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (!tls) /* a handshake would take too long for a client that is refused */
+		(void)!send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
 }
 
-/* Logs at most one line per minute. */
-static void log_refusal(struct server *s, const char *why)
+void server_log_refusal(struct server *s, const char *why)
 {
 	usec_t now = server_boot_now(s);
 
@@ -144,12 +143,12 @@ static void refuse_without_descriptor(struct server *s)
 {
 	int fd;
 
-	log_refusal(s, "out of file descriptors; raise LimitNOFILE or lower 'connections'");
+	server_log_refusal(s, "out of file descriptors; raise LimitNOFILE or lower 'connections'");
 	if (s->reserve_fd >= 0) {
 		close(s->reserve_fd);
 		fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			send_refusal(fd, 503, "Service Unavailable", "busy",
+			send_refusal(fd, false, 503, "Service Unavailable", "busy",
 				"the daemon has no file descriptor left; try again");
 	}
 	s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -194,21 +193,22 @@ static bool has_share(const struct server *s, const struct client_user *p)
 	return fair_share_allows(&share, (int64_t)p->connections, 1);
 }
 
-static void refuse_share(struct server *s, int fd, const struct client_user *p)
+static void refuse_share(struct server *s, const struct conn *c)
 {
+	const struct client_user *p = c->user;
 	char message[200];
 
 	if (s->users_connections >= s->limits.connections - reserved_connections(&s->limits)) {
-		log_refusal(s, "users have all connections that are not reserved ('connections')");
-		send_refusal(fd, 503, "Service Unavailable", "busy",
+		server_log_refusal(s, "users have all connections that are not reserved ('connections')");
+		send_refusal(c->fd, c->tls, 503, "Service Unavailable", "busy",
 			"too many connections; try again");
 		return;
 	}
 	snprintf(message, sizeof(message),
-		"too many connections of your user: %zu are open, the limit is %zu or less if few "
+		"too many connections of your %s: %zu are open, the limit is %zu or less if few "
 		"are free; close some, or try again",
-		p->connections, s->limits.connections_per_uid);
-	send_refusal(fd, 429, "Too Many Requests", "limit", message);
+		c->tcp ? "address" : "user", p->connections, s->limits.connections_per_uid);
+	send_refusal(c->fd, c->tls, 429, "Too Many Requests", "limit", message);
 }
 
 /* Identifies the user of 'c'. False: the connection was refused and closed. */
@@ -219,27 +219,52 @@ static bool identify_connection(struct server *s, struct conn *c)
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
 		!access_serves(&s->access, who.uid)) {
-		send_refusal(c->fd, 403, "Forbidden", "denied",
+		send_refusal(c->fd, false, 403, "Forbidden", "denied",
 			"this daemon does not serve your user");
 		return false;
 	}
 	c->pid = who.pid;
 	c->gid = who.gid;
 	c->user = client_user_get(s, who.uid);
+	c->reserved = who.uid == 0 || s->context.user_mode;
+	return true;
+}
+
+bool server_conn_admit(struct conn *c)
+{
+	struct server *s = c->server;
+
 	if (s->connections >= s->limits.connections) {
-		log_refusal(s, "the limit of 'connections' is reached");
-		send_refusal(c->fd, 503, "Service Unavailable", "busy",
+		server_log_refusal(s, "the limit of 'connections' is reached");
+		send_refusal(c->fd, c->tls, 503, "Service Unavailable", "busy",
 			"too many connections; try again");
 		return false;
 	}
-	c->reserved = who.uid == 0 || s->context.user_mode;
 	if (c->reserved || has_share(s, c->user))
 		return true;
-	c->reserved =
-		c->user->connections < s->limits.connections_per_uid && server_conn_is_admin(c);
+	c->reserved = !c->tcp && c->user->connections < s->limits.connections_per_uid &&
+		      server_conn_is_admin(c);
 	if (!c->reserved)
-		refuse_share(s, c->fd, c->user);
+		refuse_share(s, c);
 	return c->reserved;
+}
+
+void server_conn_serve(struct conn *c, const struct sockaddr *addr, socklen_t len)
+{
+	struct server *s = c->server;
+
+	c->phase = PHASE_BUSY;
+	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
+	c->user->connections++;
+	c->loop->connections++;
+	s->connections++;
+	s->users_connections += !c->reserved;
+	server_conn_enter(c, PHASE_HEAD);
+	s->arriving = c;
+	/* on failure MHD closes the descriptor without a call of on_connection() */
+	if (MHD_add_connection(c->loop->mhd, c->fd, addr, len) != MHD_YES && s->arriving)
+		server_conn_free(c);
+	s->arriving = NULL;
 }
 
 static void accept_connection(struct server *s, int fd)
@@ -249,22 +274,12 @@ static void accept_connection(struct server *s, int fd)
 
 	c->server = s;
 	c->fd = fd;
-	if (!identify_connection(s, c)) {
+	c->loop = s->plain;
+	if (!identify_connection(s, c) || !server_conn_admit(c)) {
 		free(c);
 		return;
 	}
-	c->phase = PHASE_BUSY;
-	TAILQ_INSERT_TAIL(&s->phases[PHASE_BUSY], c, in_phase);
-	c->user->connections++;
-	s->connections++;
-	s->users_connections += !c->reserved;
-	server_conn_enter(c, PHASE_HEAD);
-	s->arriving = c;
-	/* on failure MHD closes the descriptor without a call of on_connection() */
-	if (MHD_add_connection(s->mhd, fd, (struct sockaddr *)&addr, sizeof(addr)) != MHD_YES &&
-		s->arriving)
-		server_conn_free(c);
-	s->arriving = NULL;
+	server_conn_serve(c, (struct sockaddr *)&addr, sizeof(addr));
 }
 
 static int on_api_accept(sd_event_source *src, int fd, uint32_t events, void *arg)
@@ -283,7 +298,7 @@ static int on_api_accept(sd_event_source *src, int fd, uint32_t events, void *ar
 		if (errno == EMFILE || errno == ENFILE)
 			refuse_without_descriptor(s);
 		else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			log_refusal(s, strerror(errno));
+			server_log_refusal(s, strerror(errno));
 		break;
 	}
 	server_run(s);
@@ -295,7 +310,10 @@ void server_conn_free(struct conn *c)
 	TAILQ_REMOVE(&c->server->phases[c->phase], c, in_phase);
 	c->user->connections--;
 	c->server->connections--;
+	c->loop->connections--;
 	c->server->users_connections -= !c->reserved;
+	if (c->tcp)
+		server_tcp_conn_done(c);
 	free(c);
 }
 

@@ -45,9 +45,19 @@ static void on_hold(struct net_client *c, void *arg)
 bool artifact_requests_get(struct artifact_requests *a, const struct artifact_user *u,
 	struct err *e)
 {
-	const char *texts[] = {u->url, u->sha256};
-	int payload = net_payload_memfd(texts, ELEMENTS(texts), NULL, 0, e);
+	const char *texts[4] = {u->url, u->sha256};
+	bool storage = text_starts(u->url, "s3://");
+	AUTO_TEXT request = NULL;
+	struct s3_name name;
+	int payload;
 
+	if (storage && (!s3_url_parse(u->url, &name, e) || !s3_url_artifact_check(u->url, a->o.s3_artifacts, e)))
+		return false;
+	if (storage) {
+		texts[2] = request = s3_url_request(&a->o.s3, name.bucket, name.key, NULL);
+		texts[3] = a->o.s3.region;
+	}
+	payload = net_payload_memfd(texts, storage ? 4 : 2, NULL, 0, e);
 	if (payload < 0)
 		return false;
 	net_client_request(a->o.net,

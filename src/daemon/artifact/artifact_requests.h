@@ -3,6 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
+#include "core/job/s3_url.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,8 @@ struct artifact_requests_options {
 	struct net_client *net;  /* borrowed */
 	int64_t limit;           /* bytes of one artifact, both downloaded and unpacked */
 	usec_t timeout;          /* of one download attempt */
+	struct s3_place s3;      /* where the buckets of 's3:' artifacts are */
+	const char *s3_artifacts; /* borrowed: buckets that are allowed; NULL: none */
 	/*
 	 * The result of artifact_requests_get(). 'tree' is the directory of the artifact and is
 	 * moved; -1: 'why' has the reason, where ERR_BUSY means that a later try may succeed. Never

@@ -61,7 +61,8 @@ struct cluster {
 	_Atomic usec_t offset;             /* the store's clock minus this machine's; read by other threads */
 	usec_t looked_at;
 	bool skewed;
-	usec_t overdue;
+	usec_t overdue, first_slot; /* the first unplanned slot at the last renewal, and how long it had been due */
+	bool overdue_is_own;        /* this node plans that slot */
 	usec_t worked, worked_seen;        /* the leader's progress mark, and when this node first saw it */
 	int64_t worked_term;
 	bool alarmed_planning, alarmed_leader; /* the alarm was raised */
@@ -95,19 +96,34 @@ bool cluster_leads(const struct cluster *c)
 	return c->leads && !c->resigning && cluster_boottime(c) < c->leader_until && cluster_trusted(c);
 }
 
+bool cluster_is_draining(const struct cluster *c)
+{
+	return c->draining;
+}
+
 int64_t cluster_peers(const struct cluster *c)
 {
 	return c->others;
 }
 
-usec_t cluster_overdue(const struct cluster *c)
+usec_t cluster_overdue(const struct cluster *c, usec_t own_next)
 {
-	return c ? c->overdue : 0;
+	usec_t now;
+
+	if (!c || !c->overdue || !c->overdue_is_own || own_next <= c->first_slot)
+		return c ? c->overdue : 0;
+	now = cluster_now(c);
+	return own_next < now ? now - own_next : 0;
 }
 
 usec_t cluster_lease_age(const struct cluster *c)
 {
 	return c && c->renewed ? cluster_boottime(c) - c->renewed : 0;
+}
+
+usec_t cluster_lease_remain(const struct cluster *c)
+{
+	return c && cluster_trusted(c) ? c->trusted_until - cluster_boottime(c) : 0;
 }
 
 usec_t cluster_runs_remain(const struct cluster *c)
@@ -339,7 +355,8 @@ static void leader_lease_update(struct cluster *c, const struct op_lease *l)
 			leader_event_add(c);
 	} else if (!l->leads && c->leads) {
 		log_info("this node does not lead any more");
-		c->stand_after = c->resigning ? cluster_boottime(c) + 2 * c->o.ttl : 0;
+		/* another node gets the time to take the lease: otherwise the next renewal could take it back */
+		c->stand_after = c->resigning || l->yielded ? cluster_boottime(c) + 2 * c->o.ttl : 0;
 		c->resigning = false;
 	}
 	c->leads = l->leads;
@@ -369,6 +386,8 @@ static void watch_planning(struct cluster *c, const struct op_lease *l)
 	bool late;
 
 	c->overdue = l->first_slot && l->first_slot < now ? now - l->first_slot : 0;
+	c->first_slot = l->first_slot;
+	c->overdue_is_own = text_equal(l->planner, c->o.node_name);
 	/* slots that passed while no node was running get the same time from when this node was opened */
 	late = c->overdue > c->o.ttl + OVERDUE && cluster_boottime(c) - c->opened_at > c->o.ttl + OVERDUE;
 	if (late && !c->alarmed_planning) {

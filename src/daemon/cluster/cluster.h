@@ -53,9 +53,15 @@ void cluster_left(struct cluster *c);                       /* the departure is 
 /* Whether the lease is valid for certain: counted from before the renewal was sent, minus a margin. */
 bool cluster_trusted(const struct cluster *c);
 bool cluster_leads(const struct cluster *c);         /* ... and so is the leader lease */
+bool cluster_is_draining(const struct cluster *c); /* starts nothing new */
 int64_t cluster_peers(const struct cluster *c);      /* other live nodes, as last seen */
-usec_t cluster_overdue(const struct cluster *c);     /* how long the first unplanned slot has been due; 0 if c is NULL */
+/*
+ * How long the first unplanned slot had been due at the last renewal; 0 if c is NULL. 'own_next' is the first unplanned slot of this
+ * node now: a slot of this node that was planned since the renewal is not reported.
+ */
+usec_t cluster_overdue(const struct cluster *c, usec_t own_next);
 usec_t cluster_lease_age(const struct cluster *c);   /* since the current lease was asked for; 0 if c is NULL */
+usec_t cluster_lease_remain(const struct cluster *c); /* time for which the lease is trusted; 0 if it is over or c is NULL */
 usec_t cluster_runs_remain(const struct cluster *c); /* of the run lease; 0 if it is over or c is NULL */
 usec_t cluster_offset(const struct cluster *c);      /* the store's clock minus this machine's */
 void cluster_look(struct cluster *c);                /* polls the row of this node for changes by others */

@@ -2,6 +2,7 @@
 /* Wakes the other nodes of a SQLite file: each node watches one file with inotify, and a new node writes to it. */
 #include "daemon/cluster/peer_wakeup.h"
 #include "base/err.h"
+#include "base/inotify.h"
 #include "base/log.h"
 #include "base/text.h"
 #include <errno.h>
@@ -49,8 +50,9 @@ bool peer_wakeup_new(struct sd_event *ev, const char *store, void (*on_wakeup)(v
 	r = touch(b->path);
 	if (r < 0)
 		return err_errno(e, -r, "could not make '%s'", b->path);
-	b->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (b->inotify < 0 || inotify_add_watch(b->inotify, b->path, IN_CLOSE_WRITE) < 0)
+	if (!inotify_new(&b->inotify, e))
+		return false;
+	if (inotify_add_watch(b->inotify, b->path, IN_CLOSE_WRITE) < 0)
 		return err_errno(e, errno, "could not watch '%s'", b->path);
 	r = sd_event_add_io(ev, &b->source, b->inotify, EPOLLIN, on_written, b);
 	if (r < 0)

@@ -6,7 +6,13 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/edit_distance.h"
+#include "core/job/address_guard.h"
+#include "core/job/call.h"
+#include "core/job/lambda.h"
+#include "core/job/s3_url.h"
+#include "store/read/metric_counts.h"
 #include <errno.h>
+#include <glob.h>
 #include <ini.h>
 #include <inttypes.h>
 #include <string.h>
@@ -35,6 +41,8 @@ const struct config_key config_keys[] = {
 		"seconds after the last renewal until the runs of a node are given up; not below lease; auto: 60, or lease if longer"},
 	{"node-labels", CONFIG_TEXT, AT(labels), 0, 0, 0, false,
 		"labels of this node, for example zone=a,gpu=yes; jobs can require them; default: none"},
+	{"crontabs", CONFIG_TABLES, AT(crontabs), 0, 0, CRONTABS_OFF, true,
+		"crontabs of this machine: off, shadow (planned, not run) or on (run, unless another cron daemon does)"},
 	{"may-lead", CONFIG_YES, AT(may_lead), 0, 0, 1, false,
 		"yes, or no: this node never leads; at least one node of a store must be able to"},
 	{"connections", CONFIG_NUMBER, AT(connections), 1, 60000, 2048, false,
@@ -92,11 +100,31 @@ const struct config_key config_keys[] = {
 	{"artifact-timeout", CONFIG_NUMBER, AT(artifact_timeout), 1, 86400, 600, true,
 		"seconds until the download of an artifact is given up"},
 	{"archive", CONFIG_TEXT, AT(archive), 0, 0, 0, false,
-		"directory where history is written as compressed JSON lines before it is deleted; default: none"},
+		"directory, or s3://BUCKET/PREFIX, where history is written before it is deleted; default: none"},
+	{"output-archive", CONFIG_YES, AT(output_archive), 0, 0, 0, false,
+		"yes: the output of runs is written to the archive, too, before it is deleted"},
+	{"s3-endpoint", CONFIG_TEXT, AT(s3_endpoint), 0, 0, 0, false,
+		"https://HOST[:PORT] of S3-compatible storage; default: AWS"},
+	{"s3-region", CONFIG_TEXT, AT(s3_region), 0, 0, 0, false,
+		"region that requests to the storage are signed for; default: " S3_REGION_DEFAULT},
+	{"s3-addressing", CONFIG_WORD, AT(s3_addressing), 0, 0, S3_ADDRESSING_AUTO, false,
+		"bucket in the path or in the host name of requests; auto: path if s3-endpoint is set", "auto path virtual"},
+	{"s3-artifacts", CONFIG_TEXT, AT(s3_artifacts), 0, 0, 0, false,
+		"buckets, separated by commas, whose objects any user can fetch as artifacts with the credentials of jobsched-net; default: none"},
 	{"machine-id-file", CONFIG_TEXT, AT(machine_id_file), 0, 0, 0, false,
 		"file that identifies this machine, to detect a copied store; default: /etc/machine-id"},
 	{"sendmail", CONFIG_TEXT, AT(sendmail), 0, 0, 0, false,
 		"program that reads mail from its standard input; default: " SENDMAIL_DEFAULT},
+	{"http-allow", CONFIG_TEXT, AT(http_allow), 0, 0, 0, false,
+		"addresses and networks, separated by commas, that URLs of jobs may lead to although they are loopback, private or otherwise special; default: none"},
+	{"http-callback-url", CONFIG_TEXT, AT(http_callback_url), 0, 0, 0, false,
+		"base URL by which targets of asynchronous calls reach the API of this node, as https://node1.example.org:8443; default: there are no asynchronous calls"},
+	{"http-proxy", CONFIG_TEXT, AT(http_proxy), 0, 0, 0, false,
+		"URL of a proxy for the HTTP requests of jobs; the proxy then decides which addresses are allowed; default: none"},
+	{"lambda-endpoint", CONFIG_TEXT, AT(lambda_endpoint), 0, 0, 0, false,
+		"URL of a service that is compatible with AWS Lambda; default: that of AWS in the region of the job"},
+	{"lambda-functions", CONFIG_TEXT, AT(lambda_functions), 0, 0, 0, false,
+		"PATTERN or USER:PATTERN, separated by commas: the AWS Lambda functions that jobs may invoke; default: none, in user mode all"},
 	{"webhook-key-file", CONFIG_TEXT, AT(webhook_key_file), 0, 0, 0, false,
 		"file with the key that signs webhooks, readable only by its owner; default: webhooks are not signed"},
 	{"notice-slots", CONFIG_NUMBER, AT(notice_slots), 1, 10000, 64, true,
@@ -105,12 +133,51 @@ const struct config_key config_keys[] = {
 		"seconds until a failed notice is sent again; the delay grows with each try"},
 	{"admin-group", CONFIG_TEXT, AT(admin_group), 0, 0, 0, false,
 		"group whose members see and control the jobs of all users; default: " ADMIN_GROUP_DEFAULT},
+	{"listen", CONFIG_LIST, AT(listen), 0, 0, 0, false,
+		"ADDRESS:PORT where the API is also served over TCP; may be repeated; default: none"},
+	{"hosts", CONFIG_TEXT, AT(hosts), 0, 0, 0, false,
+		"names by which clients reach this server over TCP, separated by commas; IP addresses, localhost and the host name are always accepted"},
+	{"tls-certificate", CONFIG_TEXT, AT(tls_certificate), 0, 0, 0, false,
+		"PEM file with the certificate chain of the TCP listeners; needed unless they are on loopback"},
+	{"tls-key", CONFIG_TEXT, AT(tls_key), 0, 0, 0, false,
+		"PEM file with the key of tls-certificate; both are read again when they change"},
+	{"tls-client-ca", CONFIG_TEXT, AT(tls_client_ca), 0, 0, 0, false,
+		"PEM file with the CA that signs client certificates; if set, every client needs one besides its token"},
+	{"jwt-key-file", CONFIG_TEXT, AT(jwt_key_file), 0, 0, 0, false,
+		"JWKS, PEM public key or HS256 secret that verifies JSON web tokens; default: they are not accepted"},
+	{"jwt-audience", CONFIG_TEXT, AT(jwt_audience), 0, 0, 0, false,
+		"required audience (aud) of JSON web tokens; must be set with jwt-key-file"},
+	{"jwt-issuer", CONFIG_TEXT, AT(jwt_issuer), 0, 0, 0, false,
+		"required issuer (iss) of JSON web tokens; default: not checked"},
+	{"session-lifetime", CONFIG_NUMBER, AT(session_lifetime), 60, 31536000, 43200, false,
+		"seconds until a login of the page ends"},
+	{"requests-per-second", CONFIG_NUMBER, AT(requests_per_second), 1, 1000000, 200, false,
+		"requests over TCP with one token per second, on average"},
+	{"requests-burst", CONFIG_NUMBER, AT(requests_burst), 1, 1000000, 1000, false,
+		"requests over TCP with one token in a burst"},
 	{"allow-file", CONFIG_TEXT, AT(allow_file), 0, 0, 0, false,
 		"if this file exists, only the users it lists may submit or start jobs; default: " JOBSCHED_SYSCONFDIR
 		"/allow"},
 	{"deny-file", CONFIG_TEXT, AT(deny_file), 0, 0, 0, false,
 		"without an allow-file, the users it lists may not submit or start jobs; default: " JOBSCHED_SYSCONFDIR
 		"/deny"},
+	{"metrics-jobs", CONFIG_WORD, AT(metrics_jobs), 0, 0, METRIC_JOBS_TAGGED, false,
+		"jobs that have metrics of their own: none, tagged (those with a tag 'metrics'), or all", "none tagged all"},
+	{"metrics-jobs-max", CONFIG_NUMBER, AT(metrics_jobs_max), 0, 100000, 1000, false,
+		"largest number of jobs with metrics of their own; one owner can have a quarter of them"},
+	{"metrics-textfile", CONFIG_TEXT, AT(metrics_textfile), 0, 0, 0, false,
+		"file that the metrics are written to, for node_exporter; its name ends with .prom; default: none"},
+	{"metrics-textfile-interval", CONFIG_NUMBER, AT(metrics_textfile_interval), 1, 3600, 15, false,
+		"seconds between two writes of metrics-textfile"},
+	{"log-format", CONFIG_WORD, AT(log_format), 0, 0, LOG_FORMAT_TEXT, true,
+		"text, or json: one JSON object per line on standard error, for containers; the journal gets fields in both cases",
+		"text json"},
+	{"otlp", CONFIG_TEXT, AT(otlp), 0, 0, 0, false,
+		"URL of an OpenTelemetry receiver (OTLP over HTTP, JSON) for the spans of runs; default: none"},
+	{"otlp-queue", CONFIG_NUMBER, AT(otlp_queue), 1, 1000000, 4096, false,
+		"spans that wait for export; further ones are dropped and counted"},
+	{"otlp-interval", CONFIG_NUMBER, AT(otlp_interval), 1, 3600, 5, false,
+		"seconds between two exports of spans"},
 };
 const size_t config_keys_count = ELEMENTS(config_keys);
 
@@ -125,6 +192,11 @@ static char **text_at(struct config *c, const struct config_key *k)
 	return (char **)((char *)c + k->offset);
 }
 
+static bool is_text(const struct config_key *k)
+{
+	return k->type == CONFIG_TEXT || k->type == CONFIG_LIST;
+}
+
 static int64_t *number_at(struct config *c, const struct config_key *k)
 {
 	return (int64_t *)((char *)c + k->offset);
@@ -134,14 +206,14 @@ void config_init(struct config *c)
 {
 	*c = (struct config){};
 	for (size_t i = 0; i < config_keys_count; i++)
-		if (config_keys[i].type != CONFIG_TEXT)
+		if (!is_text(&config_keys[i]))
 			*number_at(c, &config_keys[i]) = config_keys[i].preset;
 }
 
 void config_done(struct config *c)
 {
 	for (size_t i = 0; i < config_keys_count; i++)
-		if (config_keys[i].type == CONFIG_TEXT)
+		if (is_text(&config_keys[i]))
 			free(*text_at(c, &config_keys[i]));
 	*c = (struct config){};
 }
@@ -171,6 +243,53 @@ static bool key_set_yes(const struct config_key *k, int64_t *at, const char *val
 		return err_set(e, ERR_INVALID, "'%s' is '%.40s', not yes or no", k->name, value);
 	*at = value[0] == 'y';
 	return true;
+}
+
+const char *const config_crontabs_names[CONFIG_CRONTABS_MAX] = {"off", "shadow", "on"};
+
+static bool key_set_crontabs(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+{
+	for (int i = 0; i < CONFIG_CRONTABS_MAX; i++)
+		if (strcmp(config_crontabs_names[i], value) == 0) {
+			*at = i;
+			return true;
+		}
+	return err_set(e, ERR_INVALID, "'%s' is '%.40s', not off, shadow or on", k->name, value);
+}
+
+static bool key_add_line(const struct config_key *k, char **at, const char *value, struct err *e)
+{
+	AUTO_TEXT old = *at;
+
+	if (!*value)
+		return err_set(e, ERR_INVALID, "'%s' is empty; leave the line out for the default",
+			k->name);
+	*at = old ? xprintf("%s\n%s", old, value) : xstrdup(value);
+	return true;
+}
+
+/* The n-th word of a list; an empty text: there are fewer. */
+static const char *word_at(const char *words, int64_t n, size_t *ret_len)
+{
+	for (; n > 0 && *words; n--) {
+		words += strcspn(words, " ");
+		words += strspn(words, " ");
+	}
+	*ret_len = strcspn(words, " ");
+	return words;
+}
+
+static bool key_set_choice(const struct config_key *k, int64_t *at, const char *value, struct err *e)
+{
+	const char *word;
+	size_t len;
+
+	for (int64_t i = 0; word = word_at(k->words, i, &len), len > 0; i++)
+		if (strlen(value) == len && strncmp(word, value, len) == 0) {
+			*at = i;
+			return true;
+		}
+	return err_set(e, ERR_INVALID, "'%s' is '%.40s', not one of: %s", k->name, value, k->words);
 }
 
 static bool percent_parse(const char *value, int64_t *ret)
@@ -242,6 +361,17 @@ static bool node_name_valid(const char *name, struct err *e)
 		name, NODE_NAME_MAX);
 }
 
+static bool storage_key_check(const struct config_key *k, const char *value, struct err *e)
+{
+	if (k->offset == AT(archive))
+		return !text_starts(value, "s3:") || s3_url_archive_check(value, e);
+	if (k->offset == AT(s3_endpoint))
+		return s3_url_endpoint_check(value, e);
+	if (k->offset == AT(s3_region) && value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")])
+		return err_set(e, ERR_INVALID, "'%.80s' is not the name of a region", value);
+	return true;
+}
+
 bool config_set(struct config *c, const char *key, const char *value, struct err *e)
 {
 	const struct config_key *k = key_find(key);
@@ -255,13 +385,27 @@ bool config_set(struct config *c, const char *key, const char *value, struct err
 				"'%s' is empty; leave the line out for the default", key);
 		if (k->offset == AT(node_name) && !node_name_valid(value, e))
 			return false;
+		if (k->offset == AT(http_allow) && !address_guard_list_check(value, e))
+			return err_wrap(e, "'http-allow'");
+		if (!storage_key_check(k, value, e))
+			return err_wrap(e, "'%s'", key);
+		if (k->offset == AT(lambda_functions) && !lambda_functions_check(value, e))
+			return err_wrap(e, "'lambda-functions'");
+		if (k->offset == AT(lambda_endpoint) && !call_url_check(value, e))
+			return err_wrap(e, "'lambda-endpoint'");
 		free(*text_at(c, k));
 		*text_at(c, k) = xstrdup(value);
 		return true;
+	case CONFIG_LIST:
+		return key_add_line(k, text_at(c, k), value, e);
 	case CONFIG_LEVEL:
 		return key_set_level(number_at(c, k), value, e);
 	case CONFIG_YES:
 		return key_set_yes(k, number_at(c, k), value, e);
+	case CONFIG_TABLES:
+		return key_set_crontabs(k, number_at(c, k), value, e);
+	case CONFIG_WORD:
+		return key_set_choice(k, number_at(c, k), value, e);
 	case CONFIG_AUTO:
 	case CONFIG_SHARE:
 		return key_set_word(k, number_at(c, k), value) ||
@@ -308,7 +452,7 @@ static bool check_leases(const struct config *c, const char *path, struct err *e
 		path, c->run_lease, c->lease, c->lease);
 }
 
-bool config_read(struct config *c, const char *path, bool must_exist, struct err *e)
+static bool config_read_file(struct config *c, const char *path, bool must_exist, struct err *e)
 {
 	struct err found = {};
 	int line;
@@ -319,10 +463,29 @@ bool config_read(struct config *c, const char *path, bool must_exist, struct err
 		return true;
 	if (line == -1)
 		return err_errno(e, errno, "could not read the configuration '%s'", path);
-	if (line == 0)
-		return check_leases(c, path, e);
-	return err_set(e, ERR_INVALID, "%s:%d: %s", path, line,
-		found.kind == ERR_NONE ? "this is not 'key = value'" : found.msg);
+	return line == 0 ||
+	       err_set(e, ERR_INVALID, "%s:%d: %s", path, line,
+		       found.kind == ERR_NONE ? "this is not 'key = value'" : found.msg);
+}
+
+/* The files of packages, for example 'crontabs = on' of the package that replaces cron. */
+static bool config_read_directory(struct config *c, const char *path, struct err *e)
+{
+	AUTO_TEXT pattern = xprintf("%s.d/*.conf", path);
+	glob_t files = {};
+	bool ok = true;
+
+	if (glob(pattern, 0, NULL, &files) == 0)
+		for (size_t i = 0; ok && i < files.gl_pathc; i++)
+			ok = config_read_file(c, files.gl_pathv[i], true, e);
+	globfree(&files);
+	return ok;
+}
+
+bool config_read(struct config *c, const char *path, bool must_exist, struct err *e)
+{
+	return config_read_directory(c, path, e) && config_read_file(c, path, must_exist, e) &&
+	       check_leases(c, path, e);
 }
 
 void config_reload(struct config *running, const struct config *fresh,
@@ -332,7 +495,7 @@ void config_reload(struct config *running, const struct config *fresh,
 
 	for (size_t i = 0; i < config_keys_count; i++) {
 		const struct config_key *k = &config_keys[i];
-		bool same = k->type == CONFIG_TEXT
+		bool same = is_text(k)
 				    ? text_equal(*text_at(running, k), *text_at(from, k))
 				    : *number_at(running, k) == *number_at(from, k);
 
@@ -374,8 +537,15 @@ char *config_store_shown(const char *store)
 
 static void print_number(const struct config_key *k, int64_t n, FILE *out)
 {
+	size_t len;
+	const char *word = k->type == CONFIG_WORD ? word_at(k->words, n, &len) : NULL;
+
 	if (k->type == CONFIG_YES)
 		fprintf(out, "%s = %s\n", k->name, n ? "yes" : "no");
+	else if (k->type == CONFIG_TABLES)
+		fprintf(out, "%s = %s\n", k->name, config_crontabs_names[n]);
+	else if (word)
+		fprintf(out, "%s = %.*s\n", k->name, (int)len, word);
 	else if (n == (k->type == CONFIG_SHARE ? CONFIG_SHARE_AUTO : 0) && k->type >= CONFIG_AUTO)
 		fprintf(out, "%s = auto\n", k->name);
 	else if (k->type == CONFIG_SHARE && n == 0)
@@ -384,6 +554,18 @@ static void print_number(const struct config_key *k, int64_t n, FILE *out)
 		fprintf(out, "%s = %" PRId64 "%%\n", k->name, -n);
 	else
 		fprintf(out, "%s = %" PRId64 "\n", k->name, n);
+}
+
+static void print_lines(const struct config_key *k, const char *text, FILE *out)
+{
+	if (!text)
+		fprintf(out, ";%s = \n", k->name);
+	while (text && *text) {
+		size_t len = strcspn(text, "\n");
+
+		fprintf(out, "%s = %.*s\n", k->name, (int)len, text);
+		text += len + (text[len] == '\n');
+	}
 }
 
 void config_print(const struct config *c, FILE *out)
@@ -395,6 +577,10 @@ void config_print(const struct config *c, FILE *out)
 		const char *level = "info";
 
 		fprintf(out, "; %s\n", k->help);
+		if (k->type == CONFIG_LIST) {
+			print_lines(k, *text_at(from, k), out);
+			continue;
+		}
 		if (k->type == CONFIG_TEXT) {
 			AUTO_TEXT text =
 				*text_at(from, k) ? config_store_shown(*text_at(from, k)) : NULL;

@@ -22,8 +22,8 @@ static bool stderr_is_the_journal(void)
 }
 
 struct fields {
-	char text[5][1200];
-	struct iovec iov[5];
+	char text[6][1200];
+	struct iovec iov[6];
 	int n;
 };
 
@@ -49,6 +49,8 @@ static void send_to_journal(enum log_level level, const struct log_about *about,
 		FIELD(&f, "RUN=%" PRId64, about->run);
 	if (about && about->node)
 		FIELD(&f, "NODE=%s", about->node);
+	if (about && about->trace && about->trace[0])
+		FIELD(&f, "TRACE_ID=%s", about->trace);
 	sd_journal_sendv(f.iov, f.n);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the lock guard as a separate program; restarts it when it ends. */
-#include "base/io.h"
 #include "daemon/loop/lock_guard_process.h"
+#include "base/backoff.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "store/backend/lock_guard.h"
@@ -16,7 +17,8 @@
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
-#define RESTART_DELAY USEC_SEC /* after the guard has ended or could not be started */
+/* After the guard has ended or could not be started. The delay stays short: without the guard lost locks are noticed late. */
+#define RESTART_DELAY USEC_SEC
 
 struct lock_guard_process {
 	struct lock_guard_process_options o;
@@ -24,6 +26,7 @@ struct lock_guard_process {
 	sd_event_source *source, *restart_timer;
 	pid_t pid; /* 0: none */
 	int fd;
+	struct backoff backoff;
 };
 
 static bool guard_start(struct lock_guard_process *g);
@@ -54,8 +57,14 @@ static void guard_stop(struct lock_guard_process *g)
 
 static void guard_restart_later(struct lock_guard_process *g, const char *what, int error)
 {
+	usec_t now = clock_boot(&clock_system);
+	enum log_level level;
+	unsigned n;
+
 	guard_stop(g);
-	log_warning("%s, trying again in 1 s%s%s", what, error ? ": " : "",
+	backoff_failed(&g->backoff, now);
+	level = backoff_log_level(&g->backoff, now, &n);
+	log_line(level, NULL, "%s, trying again in 1 s (failures since the last message: %u)%s%s", what, n, error ? ": " : "",
 		error ? strerror(error) : "");
 	if (!g->restart_timer)
 		sd_event_add_time_relative(g->ev, &g->restart_timer, CLOCK_MONOTONIC,
@@ -134,7 +143,9 @@ static bool guard_start(struct lock_guard_process *g)
 		r = errno;
 	if (!r)
 		r = -sd_event_add_io(g->ev, &g->source, g->fd, EPOLLIN, on_message, g);
-	if (r > 0)
+	if (r <= 0)
+		backoff_connected(&g->backoff, clock_boot(&clock_system));
+	else
 		guard_restart_later(g, "could not start the lock guard of the store", r);
 	return r <= 0;
 }
@@ -144,7 +155,8 @@ struct lock_guard_process *lock_guard_process_new(struct sd_event *ev,
 {
 	struct lock_guard_process *g = xcalloc(1, sizeof(*g));
 
-	*g = (struct lock_guard_process){.o = *o, .ev = ev, .fd = -1};
+	*g = (struct lock_guard_process){.o = *o, .ev = ev, .fd = -1,
+		.backoff = {.min = RESTART_DELAY, .max = RESTART_DELAY}};
 	g->o.shared = fcntl(o->shared, F_DUPFD_CLOEXEC, GUARD_SHARED + 1);
 	guard_start(g);
 	return g;

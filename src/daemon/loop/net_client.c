@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sends requests to jobsched-net until each has a result. */
 #include "daemon/loop/net_client.h"
+#include "base/backoff.h"
 #include "base/background.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -33,6 +34,7 @@ struct pending {
 	struct net_request request;
 	int payload;   /* owned */
 	usec_t until;  /* boottime: then the daemon answers it with NET_BUSY */
+	uint32_t life; /* of a call: the process of jobsched-net that has it; 0: none */
 	struct pending *next;
 };
 
@@ -42,6 +44,8 @@ struct net_client {
 	struct net_client_kind kinds[NET_KIND_MAX];
 	int fd;               /* -1: not connected */
 	uint32_t version;     /* 0: the handshake is not complete */
+	uint32_t life;        /* of the connected process */
+	usec_t deadline;      /* boottime: end of the run lease; USEC_NEVER: none */
 	bool allowed;         /* net_client_connect() was called */
 	bool synced, superseded;
 	usec_t down_since;    /* boottime */
@@ -52,7 +56,8 @@ struct net_client {
 	pid_t launching_pid;
 	struct outgoing *first, **last;
 	struct pending *pending;
-	struct log_repeat not_connected;
+	struct backoff backoff;
+	usec_t connect_at;    /* boottime: no attempt to connect before */
 };
 
 /* ---- sending ---- */
@@ -108,13 +113,44 @@ static void send_settings(struct net_client *c)
 	send_frame(c, &f, -1);
 }
 
-static void send_pending(struct net_client *c, const struct pending *p)
+static void send_deadline(struct net_client *c)
 {
 	struct net_frame f;
 
+	if (c->version < NET_FRAME_VERSION_CALLS)
+		return;
+	net_frame_init(&f, NET_DEADLINE, c->version);
+	f.deadline.end_at = c->deadline;
+	send_frame(c, &f, -1);
+}
+
+static bool is_call(const struct pending *p)
+{
+	return p->request.id.kind == NET_KIND_CALL;
+}
+
+/* The connected jobsched-net is too old for the request. */
+static bool too_new(const struct net_client *c, const struct pending *p)
+{
+	return c->version && ((is_call(p) && c->version < NET_FRAME_VERSION_CALLS) ||
+		(p->request.id.kind == NET_KIND_S3 && c->version < NET_FRAME_VERSION_S3));
+}
+
+/* A call waits for a version of jobsched-net that knows calls, and so do storage requests. */
+static void send_pending(struct net_client *c, struct pending *p)
+{
+	const struct net_client_kind *k = &c->kinds[p->request.id.kind];
+	struct net_frame f;
+
+	if (p->payload < 0 || too_new(c, p))
+		return;
 	net_frame_init(&f, NET_REQUEST, c->version);
 	f.request = p->request;
 	send_frame(c, &f, dup(p->payload));
+	if (is_call(p) && !p->life) {
+		p->life = c->life;
+		k->sent(&p->request.id, k->arg);
+	}
 }
 
 static void send_id(struct net_client *c, enum net_frame_type type, const struct net_id *id)
@@ -146,17 +182,23 @@ static void pending_free(struct pending *p)
 {
 	if (!p)
 		return;
-	close(p->payload);
+	auto_fd_close(&p->payload);
 	free(p);
 }
 
 static void answer_busy(struct net_client *c, struct pending *p /* moved */, const char *why)
 {
 	struct net_result r = {.id = p->request.id, .outcome = NET_BUSY};
+	const struct net_client_kind *k = &c->kinds[r.id.kind];
 
+	if (p->life) { /* it may have been executed */
+		pending_free(p);
+		k->lost(&r.id, why, k->arg);
+		return;
+	}
 	net_frame_text(r.error, sizeof(r.error), why);
 	pending_free(p);
-	c->kinds[r.id.kind].result(&r, -1, c->kinds[r.id.kind].arg);
+	k->result(&r, -1, k->arg);
 }
 
 static void net_timer_set(struct net_client *c, usec_t delay)
@@ -181,7 +223,7 @@ static void pending_expire(struct net_client *c)
 	for (struct pending **at = &c->pending; *at;) {
 		struct pending *p = *at;
 
-		if (p->until > now && !down) {
+		if (p->until > now && !down && !too_new(c, p)) {
 			at = &p->next;
 			continue;
 		}
@@ -189,9 +231,10 @@ static void pending_expire(struct net_client *c)
 		if (c->version)
 			send_id(c, NET_CANCEL, &p->request.id);
 		answer_busy(c, p,
-			c->version
-				? "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'"
-				: net_client_down(c));
+			!c->version ? net_client_down(c)
+			: too_new(c, p)
+				? "jobsched-net is older than the daemon; restart it with 'systemctl restart jobsched-net'"
+				: "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'");
 		at = &c->pending; /* the callback may have added requests */
 	}
 }
@@ -200,18 +243,37 @@ static void pending_expire(struct net_client *c)
 
 static void disconnected(struct net_client *c, const char *why);
 
+/* Calls that an earlier process of jobsched-net had are lost with it. */
+static void calls_lose(struct net_client *c)
+{
+	for (struct pending **at = &c->pending; *at;) {
+		struct pending *p = *at;
+
+		if (!p->life || p->life == c->life) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		answer_busy(c, p, "jobsched-net ended during the call");
+		at = &c->pending; /* the callback may have added requests */
+	}
+}
+
 static void on_welcome(struct net_client *c, const struct net_frame *f)
 {
 	struct net_frame sync;
 
 	c->version = f->welcome.version;
+	c->life = f->welcome.life;
 	c->down = (struct err){};
-	c->not_connected = (struct log_repeat){};
+	backoff_connected(&c->backoff, clock_boot(c->o.clock));
 	send_settings(c);
+	send_deadline(c);
+	calls_lose(c);
 	for (int k = 1; k < NET_KIND_MAX; k++)
 		if (c->kinds[k].hold)
 			c->kinds[k].hold(c, c->kinds[k].arg);
-	for (const struct pending *p = c->pending; p; p = p->next)
+	for (struct pending *p = c->pending; p; p = p->next)
 		send_pending(c, p);
 	net_frame_init(&sync, NET_SYNC, c->version);
 	send_frame(c, &sync, -1);
@@ -248,6 +310,15 @@ static void handle_frame(struct net_client *c, const struct net_frame *f, int *f
 		k = &c->kinds[f->id.kind];
 		if (k->need_file)
 			k->need_file(&f->id, STEAL_FD(*fd), k->arg);
+		break;
+	case NET_CALL_RESULT:
+		pending_free(pending_take(c, &f->call.id));
+		k = &c->kinds[NET_KIND_CALL];
+		k->call_result(&f->call, STEAL_FD(*fd), k->arg);
+		break;
+	case NET_NEED_SECRET:
+		k = &c->kinds[NET_KIND_CALL];
+		k->need_secret(&f->need_secret.id, f->need_secret.index, STEAL_FD(*fd), k->arg);
 		break;
 	case NET_SYNCED:
 		synced(c);
@@ -312,10 +383,23 @@ static void close_socket(struct net_client *c)
 	outgoing_drop(c);
 }
 
+/* Logs the first failure and then one line a minute. */
+static void log_down(struct net_client *c)
+{
+	unsigned n;
+	enum log_level level = backoff_log_level(&c->backoff, clock_boot(c->o.clock), &n);
+
+	log_line(level, NULL, "%s (failures since the last message: %u)", c->down.msg, n);
+}
+
 static void disconnected(struct net_client *c, const char *why)
 {
+	bool was_connected = c->version != 0;
+	usec_t now = clock_boot(c->o.clock), delay = backoff_failed(&c->backoff, now);
+
 	if (c->version || !c->down_since)
-		c->down_since = clock_boot(c->o.clock);
+		c->down_since = now;
+	c->connect_at = now + delay;
 	close_socket(c);
 	if (c->o.program)
 		err_set(&c->down, ERR_UNREACHABLE, "jobsched-net is not running: %s", why);
@@ -323,9 +407,11 @@ static void disconnected(struct net_client *c, const char *why)
 		err_set(&c->down, ERR_UNREACHABLE,
 			"jobsched-net is not running (%s); start it with 'systemctl start jobsched-net'",
 			why);
+	if (was_connected && !c->superseded)
+		log_down(c);
 	synced(c);
 	if (!c->superseded && (!c->o.program || c->pending))
-		net_timer_set(c, RETRY_DELAY);
+		net_timer_set(c, delay);
 }
 
 static bool open_socket(struct net_client *c, struct err *e)
@@ -362,9 +448,11 @@ static void net_hello_send(struct net_client *c)
 
 static void net_connect_failed(struct net_client *c, bool needed, const struct err *e)
 {
-	log_line(needed ? log_repeat(&c->not_connected, clock_boot(c->o.clock)) : LOG_LEVEL_DEBUG,
-		NULL, "jobsched-net is not reachable: %s", e->msg);
 	disconnected(c, e->msg);
+	if (needed)
+		log_down(c);
+	else
+		c->connect_at = 0; /* the first request may start jobsched-net at once */
 }
 
 /*
@@ -400,7 +488,8 @@ static bool net_launch(struct net_client *c, struct err *e)
 {
 	char *const argv[] = {(char *)"jobsched-net", (char *)"--background",
 		(char *)"--runtime-dir", (char *)c->o.runtime_dir, (char *)"--state-dir",
-		(char *)c->o.state_dir, NULL};
+		(char *)c->o.state_dir,
+		log_get_format() == LOG_FORMAT_JSON ? (char *)"--log-format" : NULL, (char *)"json", NULL};
 	int pidfd, r = background_start(c->o.program, argv, &c->launching_pid);
 
 	if (r < 0)
@@ -435,7 +524,8 @@ static int on_net_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	net_connect_now(c, c->pending != NULL);
+	if (clock_boot(c->o.clock) >= c->connect_at)
+		net_connect_now(c, c->pending != NULL);
 	pending_expire(c);
 	if (c->pending || (c->fd < 0 && !c->o.program && !c->superseded))
 		net_timer_set(c, RETRY_DELAY);
@@ -453,12 +543,23 @@ void net_client_request(struct net_client *c, const struct net_request *r, int p
 		}
 	p = xcalloc(1, sizeof(*p));
 	*p = (struct pending){.request = *r, .payload = payload,
-		.until = clock_boot(c->o.clock) + 4 * r->timeout + ANSWER_PATIENCE};
+		.until = clock_boot(c->o.clock) +
+			(r->id.kind == NET_KIND_CALL ? r->timeout : 4 * r->timeout) + ANSWER_PATIENCE};
 	*last = p;
 	if (c->version)
 		send_pending(c, p);
 	/* through the timer, because the callback must not be called from here */
-	net_timer_set(c, c->fd < 0 ? 0 : RETRY_DELAY);
+	net_timer_set(c, c->fd < 0 && clock_boot(c->o.clock) >= c->connect_at ? 0 : RETRY_DELAY);
+}
+
+void net_client_adopt(struct net_client *c, const struct net_id *id, usec_t timeout)
+{
+	struct pending *p = xcalloc(1, sizeof(*p));
+
+	*p = (struct pending){.request = {.id = *id, .timeout = timeout}, .payload = -1, .life = c->life,
+		.until = clock_boot(c->o.clock) + timeout + ANSWER_PATIENCE, .next = c->pending};
+	c->pending = p;
+	net_timer_set(c, RETRY_DELAY);
 }
 
 void net_client_cancel(struct net_client *c, const struct net_id *id)
@@ -509,6 +610,12 @@ void net_client_set_budget(struct net_client *c, int64_t bytes)
 		send_settings(c);
 }
 
+void net_client_set_deadline(struct net_client *c, usec_t end_at)
+{
+	c->deadline = end_at;
+	send_deadline(c);
+}
+
 void net_client_kind(struct net_client *c, enum net_kind kind, const struct net_client_kind *how)
 {
 	c->kinds[kind] = *how;
@@ -530,6 +637,8 @@ bool net_client_new(struct sd_event *ev, const struct net_client_options *o,
 	c->o = *o;
 	c->fd = -1;
 	c->last = &c->first;
+	c->backoff = (struct backoff){.min = RETRY_DELAY, .max = RETRY_DELAY};
+	c->deadline = USEC_NEVER;
 	r = sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_net_timer, c);
 	if (r < 0 || (r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF)) < 0)
 		return err_errno(e, -r, "could not make a timer");

@@ -26,6 +26,14 @@ struct net_client_kind {
 	void (*has)(const struct net_id *id, void *arg);
 	/* The descriptor is moved; or NULL. */
 	void (*need_file)(const struct net_id *id, int fd, void *arg);
+	/*
+	 * For calls. 'sent': the request has left; it is not repeated to another process of jobsched-net. 'lost': that
+	 * process is gone or does not answer. 'need_secret' as need_file, for the secret with this index.
+	 */
+	void (*call_result)(const struct net_call_result *r, int fd /* moved; -1: none */, void *arg);
+	void (*sent)(const struct net_id *id, void *arg);
+	void (*lost)(const struct net_id *id, const char *why, void *arg);
+	void (*need_secret)(const struct net_id *id, int64_t index, int fd /* moved */, void *arg);
 	/* Must call net_client_hold() for each artifact in use; or NULL. */
 	void (*hold)(struct net_client *c, void *arg);
 	void *arg;
@@ -57,9 +65,13 @@ bool net_client_syncing(const struct net_client *c); /* 'synced' has not been ca
 /* Why it is not connected, with the command to type; NULL: it is. */
 const char *net_client_down(const struct net_client *c);
 void net_client_set_budget(struct net_client *c, int64_t bytes);
+/* The end of the node's run lease (boottime); USEC_NEVER: none. */
+void net_client_set_deadline(struct net_client *c, usec_t end_at);
 
 /* A repeated request is ignored. The payload is a descriptor of net_payload_memfd(), moved. */
 void net_client_request(struct net_client *c, const struct net_request *r, int payload);
+/* A call that the connected process reported with 'has': it is reported as lost if that process ends. */
+void net_client_adopt(struct net_client *c, const struct net_id *id, usec_t timeout);
 void net_client_cancel(struct net_client *c, const struct net_id *id); /* without a result */
 /* Call it after the result has been recorded. */
 void net_client_ack(struct net_client *c, const struct net_id *id);

@@ -2,6 +2,7 @@
 /* Watches output files with inotify. */
 #include "daemon/loop/output_watch.h"
 #include "base/err.h"
+#include "base/inotify.h"
 #include "base/map.h"
 #include "base/text.h"
 #include <errno.h>
@@ -87,9 +88,8 @@ bool output_watch_new(struct sd_event *ev, int dir, struct output_watch **ret, s
 
 	w->dir = dir;
 	w->dir_wd = -1;
-	w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (w->fd < 0)
-		return err_errno(e, errno, "could not watch for output");
+	if (!inotify_new(&w->fd, e))
+		return false;
 	r = sd_event_add_io(ev, &w->source, w->fd, EPOLLIN, on_inotify_events, w);
 	if (r < 0)
 		return err_errno(e, -r, "could not watch for output");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connects to the spawner; distributes its reports. */
 #include "daemon/loop/spawner_link.h"
+#include "base/backoff.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -33,7 +34,8 @@ struct spawner_link {
 	pid_t launching_pid;
 	sd_event_source *retry_timer;
 	bool ready, stopped;
-	unsigned failures;               /* to connect, in a row */
+	bool tables; /* the crontabs are asked for */
+	struct backoff backoff;
 	enum warrant_policy warrants;
 };
 
@@ -46,41 +48,59 @@ static void pass_report(const struct spawner_link *l, enum spawner_link_client w
 		l->clients[which].fn(r, l->clients[which].arg);
 }
 
-static void set_connected(struct spawner_link *l)
-{
-	l->warrants = spawn_client_warrants(l->spawner);
-}
-
+/* The timer of the next attempt to connect; while connected, of the check that the connection is stable. */
 static void set_retry_timer(struct spawner_link *l, usec_t delay)
 {
 	sd_event_source_set_time_relative(l->retry_timer, (uint64_t)delay);
 	sd_event_source_set_enabled(l->retry_timer, SD_EVENT_ONESHOT);
 }
 
-static void connect_failed(struct spawner_link *l, const char *why)
+static void set_connected(struct spawner_link *l)
 {
-	usec_t delay = RECONNECT_MIN << (l->failures < 6 ? l->failures : 6);
+	l->warrants = spawn_client_warrants(l->spawner);
+	backoff_connected(&l->backoff, clock_boot(&clock_system));
+	set_retry_timer(l, BACKOFF_STABLE);
+	if (l->tables)
+		spawn_client_watch_tables(l->spawner, true);
+}
 
-	l->failures++;
-	if (delay > RECONNECT_MAX)
-		delay = RECONNECT_MAX;
-	log_error("no spawner, trying again in %" PRId64 "ms: %s", delay / USEC_MSEC, why);
+/*
+ * Logs the first failure, then one line a minute with the number of failures, and sets the timer of the next attempt. Returns its
+ * delay.
+ */
+static usec_t retry_later(struct spawner_link *l, const char *what, const char *why)
+{
+	usec_t now = clock_boot(&clock_system), delay = backoff_failed(&l->backoff, now);
+	unsigned n;
+	enum log_level level = backoff_log_level(&l->backoff, now, &n);
+	char times[64] = "", when[64] = "connecting again";
+
+	if (n > 1)
+		snprintf(times, sizeof(times), " (%u failures since the last message)", n);
+	if (delay)
+		snprintf(when, sizeof(when), "trying again in %" PRId64 "ms", delay / USEC_MSEC);
+	log_line(level == LOG_LEVEL_DEBUG ? level : LOG_LEVEL_ERROR, NULL, "%s, %s%s%s%s", what, when, times, why ? ": " : "",
+		why ? why : "");
 	set_retry_timer(l, delay);
+	return delay;
 }
 
 static void connection_lost(struct spawner_link *l, const struct spawn_report *r)
 {
+	usec_t delay;
+
 	if (l->connecting) {
 		spawn_client_free(STEAL(l->connecting));
-		connect_failed(l, r->error);
+		retry_later(l, "no spawner", r->error);
 		return;
 	}
-	log_error("the spawner is gone; connecting again");
 	l->ready = false;
 	spawn_client_free(STEAL(l->spawner));
+	delay = retry_later(l, "the spawner has closed the connection", r->error);
 	pass_report(l, SPAWNER_LINK_NOTICES, r);
 	pass_report(l, SPAWNER_LINK_RUNS, r);
-	spawner_link_connect(l);
+	if (delay == 0)
+		spawner_link_connect(l);
 }
 
 /* The spawner uses the clock of its host. History uses the clock of the store. */
@@ -92,6 +112,8 @@ static void to_store_time(const struct spawner_link *l, struct spawn_report *r)
 		r->started_at += offset;
 	if (r->ended_at)
 		r->ended_at += offset;
+	if (r->at)
+		r->at += offset;
 }
 
 static void on_report(const struct spawn_report *from_spawner, void *arg)
@@ -114,9 +136,11 @@ static void on_report(const struct spawn_report *from_spawner, void *arg)
 		l->ready = false;
 		l->o.on_exit(EXIT_TRY_AGAIN, l->o.arg);
 		return;
+	case SPAWN_TABLES:
+		pass_report(l, SPAWNER_LINK_TABLES, &r);
+		break;
 	case SPAWN_LIST_DONE:
 		l->ready = true;
-		l->failures = 0;
 		pass_report(l, SPAWNER_LINK_NOTICES, &r);
 		pass_report(l, SPAWNER_LINK_RUNS, &r);
 		break;
@@ -165,10 +189,10 @@ static int on_launched(sd_event_source *source, int fd, uint32_t events, void *a
 	(void)events;
 	l->launching = sd_event_source_disable_unref(l->launching);
 	if (waitpid(l->launching_pid, &status, WNOHANG) != l->launching_pid)
-		connect_failed(l, "the process that starts the spawner has no exit status");
+		retry_later(l, "no spawner", "the process that starts the spawner has no exit status");
 	else if (!spawner_launch_end(status, l->o.program, l->o.runtime_dir, &other, &e) ||
 		 !begin_connect(l, &e))
-		connect_failed(l, e.msg);
+		retry_later(l, "no spawner", e.msg);
 	return 0;
 }
 
@@ -199,17 +223,24 @@ void spawner_link_connect(struct spawner_link *l)
 	if (begin_connect(l, &e))
 		return;
 	if (!l->o.program || e.kind != ERR_UNREACHABLE || !launch_spawner(l, &e))
-		connect_failed(l, e.msg);
+		retry_later(l, "no spawner", e.msg);
 }
 
 static int on_reconnect_timer(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct spawner_link *l = arg;
 
+	unsigned failures;
+
 	(void)source;
 	(void)usec;
-	if (!l->stopped)
+	if (l->spawner) {
+		failures = backoff_stable(&l->backoff);
+		if (failures)
+			log_info("the spawner is connected again, after %u failures", failures);
+	} else if (!l->stopped) {
 		spawner_link_connect(l);
+	}
 	return 0;
 }
 
@@ -233,6 +264,7 @@ bool spawner_link_new(struct sd_event *ev, const struct spawner_link_options *o,
 
 	l->o = *o;
 	l->ev = ev;
+	l->backoff = (struct backoff){.min = RECONNECT_MIN, .max = RECONNECT_MAX};
 	if (r < 0 || (r = sd_event_source_set_enabled(l->retry_timer, SD_EVENT_OFF)) < 0)
 		return err_errno(e, -r, "could not make a timer");
 	*ret = STEAL(l);
@@ -354,6 +386,18 @@ bool spawner_link_open_file(struct spawner_link *l, const struct spawn_file *f, 
 	if (!l->spawner)
 		return err_set(e, ERR_BUSY, "there is no spawner at the moment");
 	return spawn_client_open_file(l->spawner, f, e);
+}
+
+void spawner_link_watch_tables(struct spawner_link *l, bool on)
+{
+	if (l->spawner && l->tables != on)
+		spawn_client_watch_tables(l->spawner, on);
+	l->tables = on;
+}
+
+bool spawner_link_tables(struct spawner_link *l, struct table_list *ret)
+{
+	return l->spawner && spawn_client_tables(l->spawner, ret);
 }
 
 bool spawner_link_forget_output(struct spawner_link *l, int64_t run, int64_t attempt)

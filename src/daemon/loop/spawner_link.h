@@ -37,9 +37,9 @@ AUTO_DEFINE(spawner_link);
 /*
  * Reports go to the client that they concern: those with a run number above 0 to SPAWNER_LINK_RUNS,
  * below 0 to SPAWNER_LINK_NOTICES, SPAWN_LIST_DONE and SPAWN_GONE to both, SPAWN_CONNECTED to
- * SPAWNER_LINK_RUNS. Times in reports are on the clock of the store.
+ * SPAWNER_LINK_RUNS, SPAWN_TABLES to SPAWNER_LINK_TABLES. Times in reports are on the clock of the store.
  */
-enum spawner_link_client { SPAWNER_LINK_NOTICES, SPAWNER_LINK_RUNS, SPAWNER_LINK_CLIENT_MAX };
+enum spawner_link_client { SPAWNER_LINK_NOTICES, SPAWNER_LINK_RUNS, SPAWNER_LINK_TABLES, SPAWNER_LINK_CLIENT_MAX };
 void spawner_link_set_client(struct spawner_link *l, enum spawner_link_client which,
 	spawn_report_fn *fn, void *arg);
 
@@ -86,6 +86,11 @@ void spawner_link_set_deadline(struct spawner_link *l, usec_t end_at, usec_t kil
 bool spawner_link_open_file(struct spawner_link *l, const struct spawn_file *f, struct err *e);
 /* Deletes the output of an attempt. False: not connected, try later. */
 bool spawner_link_forget_output(struct spawner_link *l, int64_t run, int64_t attempt);
+
+/* Asks for the crontabs of the machine, also after each new connection. */
+void spawner_link_watch_tables(struct spawner_link *l, bool on);
+struct table_list;
+bool spawner_link_tables(struct spawner_link *l, struct table_list *ret); /* moves the newest list; false: none */
 
 /* Whether the spawner can start runs. Costs some system calls: for status requests only. */
 struct spawner_link_health {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/event.h"
+#include "daemon/metrics/metrics.h"
 #include "store/events.h"
 #include "store/ops/batch.h"
 #include "store/ops/op.h"
@@ -67,6 +68,7 @@ struct store_thread {
 	bool stopping;
 	struct op_queue waiting, done;
 	struct task_queue reads_done;
+	bool bulk_turn;          /* the next batch is a bulk */
 	size_t in_batch, urgent; /* urgent: waiting operations that are not patient */
 	usec_t last_commit;
 	/* monotonic: time of the next empty batch while fails_since is set */
@@ -180,22 +182,45 @@ static void wait_for_ops(struct store_thread *t)
 }
 
 /*
+ * Takes the operations of the next batch. A bulk occupies the writer for a long time: it is a batch of its own, and the other
+ * operations that wait are committed before it, at most once per bulk. So a due run waits for one bulk and not for several.
+ */
+static size_t take_waiting(struct store_thread *t, struct op **batch)
+{
+	struct op_queue bulks, others;
+	bool bulk_turn, bulks_left;
+	size_t n = 0;
+
+	ops_init(&bulks);
+	ops_init(&others);
+	for (struct op *op; (op = ops_pop(&t->waiting));)
+		ops_push(op->kind == OP_JOB_BULK ? &bulks : &others, op);
+	bulk_turn = bulks.n && (t->bulk_turn || !others.n);
+	while (n < (bulk_turn ? 1 : BATCH_MAX) && (bulk_turn ? bulks.n : others.n)) {
+		batch[n] = ops_pop(bulk_turn ? &bulks : &others);
+		t->urgent -= !batch[n++]->patient;
+	}
+	bulks_left = bulks.n > 0;
+	for (struct op *op; (op = ops_pop(&others)) || (op = ops_pop(&bulks));)
+		ops_push(&t->waiting, op);
+	t->bulk_turn = bulks_left && !bulk_turn;
+	return n;
+}
+
+/*
  * Waits for operations and takes them. The batch may be empty, to test the store. False: the thread
  * must end.
  */
 static bool take_batch(struct store_thread *t, struct op **batch, size_t *ret_n)
 {
-	size_t n = 0;
+	size_t n;
 
 	pthread_mutex_lock(&t->lock);
 	t->in_batch = 0;
 	t->last_commit = monotonic_now();
 	while (!t->stopping && !ready_to_go(t))
 		wait_for_ops(t);
-	while (n < BATCH_MAX && t->waiting.first) {
-		batch[n] = ops_pop(&t->waiting);
-		t->urgent -= !batch[n++]->patient;
-	}
+	n = take_waiting(t, batch);
 	t->in_batch = n;
 	*ret_n = n;
 	n += !t->stopping;
@@ -254,6 +279,32 @@ static void return_batch(struct store_thread *t, struct op **batch, size_t n,
 	signal_loop(t);
 }
 
+static size_t batch_operation(struct op *const *batch, size_t n)
+{
+	if (n == 0)
+		return METRIC_OP_NONE;
+	for (size_t i = 1; i < n; i++)
+		if (batch[i]->kind != batch[0]->kind)
+			return METRIC_OP_MIXED;
+	return batch[0]->kind;
+}
+
+/* SQLite has no round trips. */
+static void count_round_trips(struct store_thread *t, struct op *const *batch, size_t n, int64_t trips)
+{
+	if (trips == 0)
+		return;
+	metrics_add(t->o.metrics, METRIC_STORE_BATCHES, batch_operation(batch, n), 0, 1);
+	metrics_add(t->o.metrics, METRIC_STORE_ROUND_TRIPS, batch_operation(batch, n), 0, trips);
+}
+
+static void count_batch(struct store_thread *t, size_t n, bool ok, usec_t took)
+{
+	metrics_add(t->o.metrics, METRIC_STORE_COMMITS, ok ? METRIC_OK : METRIC_FAILED, 0, 1);
+	metrics_observe(t->o.metrics, METRIC_STORE_SECONDS, 0, took);
+	metrics_observe(t->o.metrics, METRIC_STORE_BATCH, 0, (int64_t)n);
+}
+
 static void *write_batches(void *arg)
 {
 	struct store_thread *t = arg;
@@ -264,8 +315,12 @@ static void *write_batches(void *arg)
 	while (take_batch(t, batch, &n)) {
 		struct batch_wake wake = BATCH_WAKE_NEVER;
 		struct err e = {};
+		usec_t from = monotonic_now();
+		int64_t trips = store_round_trips(t->writer);
 		bool ok = fatal.kind == ERR_NONE && batch_apply(t->writer, batch, n, &wake, &e);
 
+		count_batch(t, n, ok, monotonic_now() - from);
+		count_round_trips(t, batch, n, store_round_trips(t->writer) - trips);
 		if (!ok && (e.kind == ERR_UNCERTAIN || e.kind == ERR_REFUSED))
 			fatal = e;
 		note_health(t, ok, &e);
@@ -467,6 +522,7 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 				.machine = o->machine,
 				.takeover = o->takeover,
 				.no_checkpoint = o->no_checkpoint,
+				.note_all = o->note_all,
 				.lease = o->lease},
 		    &t->writer, e) ||
 		(!o->writer_only && !open_reader(&t->short_reads, e)) || !start_threads(t, e))

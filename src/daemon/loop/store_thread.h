@@ -8,6 +8,7 @@
 
 struct err;
 struct event_list;
+struct metrics;
 struct op;
 struct sd_event;
 struct store;
@@ -31,6 +32,8 @@ struct store_thread_options {
 	bool writer_only;    /* no reader thread */
 	usec_t lease;        /* see store_options */
 	bool no_checkpoint;  /* see store_options */
+	bool note_all;       /* see store_options */
+	struct metrics *metrics; /* borrowed; NULL: nothing is counted */
 	const struct clock *clock;
 	/* On the loop, after every batch, also a failed one. */
 	void (*on_wake)(const struct batch_wake *w, void *arg);

@@ -4,11 +4,12 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "core/job/exec_spec_build.h"
+#include "core/start/exec_spec_build.h"
+#include "core/job/call.h"
 #include "core/job/job.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include "core/job/owner.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include <string.h>
 
 static bool missing(int64_t owner, const char *what, struct err *e)
@@ -44,6 +45,8 @@ bool warrants_check_change(enum warrant_policy p, const struct job *job,
 	AUTO_DONE(buf) was = {};
 	AUTO_DONE(buf) is = {};
 
+	if (call_kind_of(after) != CALL_NONE) /* it starts no command */
+		return true;
 	if (!before->warrant && !warrant_needed(p, owner_uid(job->uid)))
 		return true;
 	if (!order_bytes(job, before, &was) || !order_bytes(job, after, &is))

@@ -3,10 +3,11 @@
 #include "daemon/notify/notice_message.h"
 #include "base/auto.h"
 #include "base/err.h"
-#include "core/job/exec_spec_build.h"
+#include "core/start/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/owner.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
+#include "daemon/notify/cron_mail.h"
 #include "daemon/notify/mail.h"
 #include "daemon/loop/warrants.h"
 #include "exec/proto/output_file.h"
@@ -24,6 +25,7 @@
 
 #define SEND_TIMEOUT USEC_MIN
 #define SEND_GRACE (5 * USEC_SEC)
+#define OUTPUT_MAIL_MAX (10 << 20) /* bytes of output in a mail of NOTICE_KIND_OUTPUT */
 #define SEND_OUTPUT 4096 /* bytes kept of the output of the command */
 
 void notice_message_done(struct notice_message *l)
@@ -121,15 +123,19 @@ static bool read_message_tail(struct notice_message *l, int fd, struct err *e)
 	struct output_file_extent at;
 	int64_t offset;
 
+	const int64_t max = l->notice->kind == NOTICE_KIND_OUTPUT ? OUTPUT_MAIL_MAX : NOTICE_OUTPUT_MAX;
+
 	if (!output_file_stat(fd, &at, e))
 		return false;
-	offset = at.total > NOTICE_OUTPUT_MAX ? at.total - NOTICE_OUTPUT_MAX : 0;
+	offset = at.total > max && l->notice->kind != NOTICE_KIND_OUTPUT ? at.total - max : 0;
 	l->output_cut = offset > 0;
-	while (offset < at.total && l->output.len < NOTICE_OUTPUT_MAX) {
-		char *to = buf_room(&l->output, NOTICE_OUTPUT_MAX);
+	while (offset < at.total && (int64_t)l->output.len < max) {
+		const size_t room = (size_t)(max - (int64_t)l->output.len) < NOTICE_OUTPUT_MAX ? (size_t)(max - (int64_t)l->output.len)
+										       : NOTICE_OUTPUT_MAX;
+		char *to = buf_room(&l->output, room);
 		size_t n = 0;
 
-		if (!output_file_read(fd, offset, to, NOTICE_OUTPUT_MAX - l->output.len, &offset, &n, e))
+		if (!output_file_read(fd, offset, to, room, &offset, &n, e))
 			return false;
 		if (n == 0)
 			break;
@@ -309,14 +315,18 @@ static void bare_exec_spec(struct exec_spec *o, int64_t uid, const char *owner)
 	o->umask = 022;
 }
 
-static void plan_exec(const struct notice_message *l, const char *command, struct start_plan *p)
+static void plan_command(const struct notice_message *l, const char *command, struct start_plan *p)
 {
-	if (part_of_job(l, command, p))
-		return;
 	bare_exec_spec(&p->spec, owner_uid(l->notice->uid), l->notice->owner);
 	strv_add(&p->spec.argv, "/bin/sh");
 	strv_add(&p->spec.argv, "-c");
 	strv_add(&p->spec.argv, command);
+}
+
+static void plan_exec(const struct notice_message *l, const char *command, struct start_plan *p)
+{
+	if (!part_of_job(l, command, p))
+		plan_command(l, command, p);
 }
 
 static void plan_mail(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *p)
@@ -329,6 +339,29 @@ static void plan_mail(const struct notice_message *l, const struct notice_messag
 	strv_add(&p->spec.argv, how->to);
 }
 
+/*
+ * The command of output: is part of the job, so a warrant of the job covers it. A job that needs no
+ * warrant may have a sandbox in which mail programs do not work; its mail is sent without it.
+ */
+static void plan_output(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *p, struct buf *in)
+{
+	AUTO_DONE(job_spec) spec;
+
+	job_spec_init(&spec);
+	if (l->job)
+		(void)spec_json_from_text(l->job->spec, &spec, NULL);
+	if (!spec.warrant || !part_of_job(l, how->command, p)) {
+		plan_command(l, how->command, p);
+		p->spec.sandbox = xstrdup("compat");
+	}
+	if (l->notice->kind == NOTICE_KIND_OUTPUT)
+		cron_mail_write(&(struct cron_mail){.spec = &spec, .owner = l->notice->owner, .to = how->to, .host = how->host,
+			.output = l->output.data, .output_len = l->output.len}, in);
+	else
+		mail_write(&(struct mail){.from_user = l->notice->owner, .from_host = how->host, .to = how->to,
+			.subject = l->subject.data, .id = l->id, .text = l->body.data, .date = how->now}, in);
+}
+
 void notice_message_plan(const struct notice_message *l, const struct notice_message_target *how, struct start_plan *ret)
 {
 	AUTO_DONE(buf) in = {};
@@ -336,7 +369,9 @@ void notice_message_plan(const struct notice_message *l, const struct notice_mes
 	*ret = (struct start_plan){.run = -l->notice->id, .fence = l->notice->tries, .attempt = l->notice->tries,
 		.timeout = SEND_TIMEOUT, .grace = SEND_GRACE, .output_limit = SEND_OUTPUT};
 	put_all_env(l, ret);
-	if (how->command) {
+	if (how->command && how->mails_output) {
+		plan_output(l, how, ret, &in);
+	} else if (how->command) {
 		plan_exec(l, how->command, ret);
 		buf_add(&in, l->body.data, l->body.len);
 	} else {

@@ -36,6 +36,7 @@ json_t *notice_message_json(const struct notice_message *l);
 struct notice_message_target {
 	const char *command;   /* for exec; NULL: mail */
 	const char *sendmail;  /* mail program, for mail */
+	bool mails_output;     /* for output:, with 'command'; 'to' is the address */
 	const char *to, *host;
 	const char *as;        /* user of the mail program; NULL: the owner */
 	uint32_t as_uid;

@@ -8,12 +8,13 @@
 #include "core/job/notice.h"
 #include "core/job/owner.h"
 #include "core/job/policy.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "daemon/loop/config.h"
 #include "daemon/loop/net_client.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/loop/user_lookup.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/notify/notice_message.h"
 #include "daemon/notify/webhook_sign.h"
 #include "exec/proto/output_file.h"
@@ -173,10 +174,23 @@ static void record(struct notifier *n, const struct sent *t, const char *error)
 	store_thread_submit(n->o.store, op);
 }
 
+static void count_try(const struct notifier *n, const struct notice *notice, bool sent)
+{
+	bool last = notice->kind == NOTICE_KIND_TEST || notice->tries >= NOTICE_TRIES;
+	enum notify_channel channel;
+	const char *target;
+	struct err e = {};
+
+	if (policy_notify_parse(notice->channel, &channel, &target, &e))
+		metrics_add(n->o.metrics, METRIC_NOTICES, channel,
+			sent ? METRIC_NOTICE_SENT : last ? METRIC_NOTICE_FAILED : METRIC_NOTICE_RETRY, 1);
+}
+
 static void delivery_finish(struct notifier *n, struct delivery *g, const char *error)
 {
 	const struct notice *notice = g->notice;
 
+	count_try(n, notice, !error);
 	if (error)
 		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = notice->job, .run = notice->run},
 			"notice %" PRId64 " could not be sent, try %" PRId64 " of %d: %s", notice->id, notice->tries,
@@ -199,6 +213,20 @@ static void delivery_postpone(struct notifier *n, struct delivery *g, const char
 	log_line(log_repeat(&n->not_sent, clock_boot(&clock_system)), &(struct log_about){.job = notice->job, .run = notice->run},
 		"notice %" PRId64 " is not sent yet, trying again every %d s: %s", notice->id, (int)(NET_DELAY / USEC_SEC), why);
 	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .by = g->by, .untried = true}, why);
+	map_take(&n->deliveries, notice->id);
+	delivery_free(g);
+	n->again |= n->held;
+}
+
+/* As cron, which discards the output if there is no mail program. Another try would not help. */
+static void delivery_discard(struct notifier *n, struct delivery *g)
+{
+	static const char why[] = "there is no mail program " POLICY_SENDMAIL "; the output is not mailed ('jobctl log' shows it)";
+	const struct notice *notice = g->notice;
+
+	log_line(log_repeat(&n->not_sent, clock_boot(&clock_system)), &(struct log_about){.job = notice->job, .run = notice->run}, "%s",
+		why);
+	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .last = true, .by = g->by}, why);
 	map_take(&n->deliveries, notice->id);
 	delivery_free(g);
 	n->again |= n->held;
@@ -263,10 +291,15 @@ static bool run_command(struct notifier *n, struct delivery *g, enum notify_chan
 {
 	const struct config *c = n->o.config;
 	struct notice_message_target how = {.now = clock_now(n->o.clock), .host = n->host};
+	AUTO_TEXT mailer = channel == NOTIFY_OUTPUT ? policy_output_command(target) : NULL;
 	AUTO_DONE(start_plan) plan = {};
 
 	if (channel == NOTIFY_EXEC) {
 		how.command = target;
+	} else if (channel == NOTIFY_OUTPUT) {
+		how.command = mailer;
+		how.mails_output = true;
+		how.to = target;
 	} else {
 		how.sendmail = c->sendmail ? c->sendmail : SENDMAIL_DEFAULT;
 		how.to = target;
@@ -288,8 +321,12 @@ static void delivery_start(struct notifier *n, struct delivery *g)
 	struct err e = {};
 
 	notice_message_write(&g->notice_message, n->o.output_dir, store_thread_store_id(n->o.store), n->o.node_name);
-	if (policy_notify_parse(g->notice->channel, &channel, &target, &e) &&
-	    (channel == NOTIFY_WEBHOOK ? post_webhook(n, g, target, &e) : run_command(n, g, channel, target, &e)))
+	if (policy_notify_parse(g->notice->channel, &channel, &target, &e) && channel == NOTIFY_OUTPUT &&
+	    access(POLICY_SENDMAIL, F_OK) < 0) {
+		delivery_discard(n, g);
+		return;
+	}
+	if (!e.kind && (channel == NOTIFY_WEBHOOK ? post_webhook(n, g, target, &e) : run_command(n, g, channel, target, &e)))
 		return;
 	delivery_finish(n, g, e.msg);
 }

@@ -8,6 +8,7 @@
 
 struct config;
 struct err;
+struct metrics;
 struct net_client;
 struct notifier;
 struct sd_event;
@@ -22,6 +23,7 @@ struct notifier_options {               /* all pointers are borrowed and outlive
 	const char *node_id, *node_name;
 	bool shared;                    /* several users are served: the slots are divided between owners */
 	int output_dir;                 /* descriptor of the spawner's output directory */
+	struct metrics *metrics;        /* NULL: nothing is counted */
 	struct spawner_link *spawner;   /* runs the commands of mail and exec notices */
 };
 

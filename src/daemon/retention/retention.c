@@ -6,8 +6,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/archive/archive.h"
+#include "daemon/archive/archive_pack.h"
+#include "daemon/archive/archive_upload.h"
 #include "daemon/loop/store_thread.h"
-#include "daemon/retention/archive.h"
 #include "exec/proto/output_dir.h"
 #include "store/ops/op.h"
 #include "store/ops/retention.h"
@@ -22,6 +24,7 @@
 #define FIRST_PASS (2 * USEC_MIN)
 #define PASS_EVERY USEC_HOUR
 #define CHECK_EVERY USEC_DAY
+#define ARCHIVE_RETRY USEC_MIN /* after a pass that the archive has stopped; doubles up to PASS_EVERY */
 #define STEP_PAUSE (20 * USEC_MSEC) /* between steps, so that other operations are not delayed */
 #define OUTPUTS_STEP 200
 #define EVENTS_STEP 500             /* events that one step deletes at most */
@@ -44,7 +47,8 @@ struct step {
 	enum stage stage;
 	struct prune_rule keep;
 	usec_t now;
-	const char *archive, *archive_name;
+	struct archive_rules archive;
+	bool archives;
 	int output_dir;
 	struct retention_limits limits;
 	struct prune_pass pass;       /* input and result */
@@ -52,6 +56,7 @@ struct step {
 	struct kept_output *outputs;
 	size_t n_outputs;
 	struct strv problems;
+	struct archive_batch batch;   /* to be uploaded before anything is deleted */
 	bool more;                    /* the budget is still exceeded */
 	bool ok;
 	struct err err;
@@ -67,6 +72,10 @@ struct retention {
 	struct prune_pass usual, pass; /* usual: progress of the periodic passes */
 	struct retention_report report;
 	char *archive_name;           /* owned; of this pass */
+	bool leads;                   /* of this pass: it deletes history */
+	bool left;                    /* the pass has left runs to other nodes */
+	unsigned archive_failures;    /* passes in a row */
+	struct archive_upload *upload; /* owned: of the current step; NULL: none */
 	usec_t checked_at;            /* CLOCK_BOOTTIME */
 	bool swept;                   /* orphaned files were searched for since the start */
 	bool busy;                    /* a step is under way */
@@ -81,6 +90,7 @@ static void step_free(struct step *l)
 	if (!l)
 		return;
 	prune_candidates_done(&l->list);
+	archive_batch_done(&l->batch);
 	strv_done(&l->problems);
 	free(l->outputs);
 	free(l);
@@ -90,12 +100,13 @@ static void step_free(struct step *l)
 
 static bool archive_list(struct store *s, struct step *l)
 {
-	AUTO_DONE(buf) lines = {};
-
-	if (!l->archive || (l->list.n_runs == 0 && l->list.n_jobs == 0))
+	if (!l->archives)
 		return true;
-	return archive_describe(s, &l->list, &lines, &l->err) &&
-	       archive_append(l->archive, l->archive_name, &lines, &l->err);
+	if (!archive_pack(s, &l->archive, &l->list, &l->batch, &l->err))
+		return false;
+	if (l->batch.left && l->list.n_runs == 0)
+		l->pass.done = true; /* the next step would find the same runs */
+	return true;
 }
 
 static bool step_find_budget(struct store *s, struct step *l)
@@ -132,6 +143,10 @@ static bool step_find_outputs(struct store *s, struct step *l)
 	while (l->n_outputs < n && freed < his)
 		freed += l->outputs[l->n_outputs++].bytes;
 	l->more = n > 0 && freed < over;
+	if (l->archives && l->archive.outputs &&
+		!archive_pack_outputs(s, &l->archive, l->outputs, &l->n_outputs, &l->batch, &l->err))
+		return false;
+	l->more = l->more && l->n_outputs > 0;
 	return true;
 }
 
@@ -151,10 +166,12 @@ static bool step_find_strays(struct store *s, struct step *l)
 		 * negative numbers are notices, and the row of a new run may not be visible on this
 		 * connection yet
 		 */
-		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR ||
-			store_run_get(s, -1, names.v[i].run, &run, &e))
+		if (names.v[i].run <= 0 || names.v[i].changed_at > l->now - USEC_HOUR)
 			continue;
-		if (e.kind != ERR_NOT_FOUND) {
+		/* the directory that the attempts of a run share (attempt 0) is removed with its end */
+		if (store_run_get(s, -1, names.v[i].run, &run, &e) && (names.v[i].attempt > 0 || !run_state_final(run->state)))
+			continue;
+		if (e.kind != ERR_NONE && e.kind != ERR_NOT_FOUND) {
 			l->err = e;
 			return false;
 		}
@@ -213,12 +230,22 @@ static void pass_begin(struct retention *r)
 	r->pass = r->served ? (struct prune_pass){} : r->usual;
 	r->pass.done = false;
 	r->stage = STAGE_HISTORY;
-	if (r->served || !r->o.may || r->o.may(r->o.arg)) {
+	r->left = false;
+	r->leads = r->served || !r->o.may || r->o.may(r->o.arg);
+	/* a node that does not lead archives the runs whose output it has */
+	if (r->leads || (r->o.archive && r->o.archive_outputs)) {
 		step_start(r);
 		return;
 	}
 	r->stage = STAGE_OUTPUTS; /* the following stages are done on every node */
 	next_stage(r);
+}
+
+static usec_t pass_delay(const struct retention *r)
+{
+	unsigned n = r->archive_failures;
+
+	return n == 0 || n > 6 ? PASS_EVERY : ARCHIVE_RETRY << (n - 1);
 }
 
 static void pass_end(struct retention *r)
@@ -231,8 +258,10 @@ static void pass_end(struct retention *r)
 		log_info("retention: deleted %" PRId64 " runs, %" PRId64 " jobs and %" PRId64
 			 " output files with %" PRId64 " bytes",
 			p->runs, p->jobs, p->outputs, p->output_bytes);
-	if (!p->ok)
-		log_warning("retention stopped, next pass in 1 h: %s", p->why);
+	if (p->ok)
+		r->archive_failures = 0;
+	else
+		log_warning("retention stopped, next pass in %" PRId64 " min: %s", pass_delay(r) / USEC_MIN, p->why);
 	if (w) {
 		r->waiters = w->next;
 		if (!r->waiters)
@@ -240,7 +269,7 @@ static void pass_end(struct retention *r)
 		w->fn(p, w->arg);
 		free(w);
 	}
-	set_step_timer(r, r->waiters ? 0 : PASS_EVERY);
+	set_step_timer(r, r->waiters ? 0 : pass_delay(r));
 }
 
 static void pass_fail(struct retention *r, const struct err *e)
@@ -255,7 +284,9 @@ static void next_stage(struct retention *r)
 	bool check_due = clock_boot(r->o.clock) - r->checked_at >= CHECK_EVERY;
 
 	if (r->stage == STAGE_HISTORY && !r->served)
-		r->usual = r->pass;
+		r->usual = r->left ? (struct prune_pass){} : r->pass;
+	if (r->stage == STAGE_HISTORY && !r->leads)
+		r->stage = STAGE_OUTPUTS; /* the following stages are done on every node */
 	r->pass = (struct prune_pass){};
 	r->stage++;
 	if (r->stage == STAGE_STRAY && (r->swept || r->o.output_dir < 0))
@@ -342,6 +373,50 @@ static void step_submit(struct retention *r, struct step *l)
 	store_thread_submit(r->o.store, op);
 }
 
+/* ---- the upload of a step ---- */
+
+static void on_step_uploaded(const struct err *e, void *arg)
+{
+	struct retention *r = arg;
+	struct step *l = STEAL(r->step);
+
+	r->upload = NULL;
+	r->busy = false;
+	if (!e) {
+		step_submit(r, l);
+		return;
+	}
+	r->archive_failures++;
+	pass_fail(r, e);
+	step_free(l);
+}
+
+/* Deletes what the step has found, after the archive has it. */
+static void step_archive(struct retention *r, struct step *l)
+{
+	struct err e = {};
+
+	r->left |= l->batch.left > 0;
+	if (l->batch.warning[0])
+		log_warning("%s", l->batch.warning);
+	if (l->batch.n == 0) {
+		step_submit(r, l);
+		return;
+	}
+	r->upload = archive_upload_new(&(struct archive_upload_options){.s3 = r->o.s3,
+		.batch = &l->batch,
+		.output_dir = r->o.output_dir,
+		.fn = on_step_uploaded,
+		.arg = r}, &e);
+	if (!r->upload) {
+		pass_fail(r, &e);
+		step_free(l);
+		return;
+	}
+	r->step = l;
+	r->busy = true;
+}
+
 static void log_problems(const struct strv *problems)
 {
 	for (size_t i = 0; i < problems->n; i++)
@@ -364,7 +439,7 @@ static void on_step_read(struct read_task *task)
 		pass_fail(r, &l->err);
 	} else if (l->stage == STAGE_HISTORY || (l->stage == STAGE_BUDGET && l->more) ||
 		   (l->stage == STAGE_OUTPUTS && l->n_outputs)) {
-		step_submit(r, l);
+		step_archive(r, l);
 		return;
 	} else {
 		if (l->stage == STAGE_STRAY) {
@@ -390,8 +465,9 @@ static void step_start(struct retention *r)
 		.stage = r->stage,
 		.keep = r->served ? r->served->keep : r->o.limits.keep,
 		.now = clock_now(r->o.clock),
-		.archive = r->o.archive,
-		.archive_name = r->archive_name,
+		.archives = r->o.archive != NULL,
+		.archive = {.dir = r->o.s3 ? NULL : r->o.archive, .file = r->archive_name, .outputs = r->o.archive_outputs,
+			.output_dir = r->o.output_dir, .leads = r->leads, .node_name = r->o.node_name},
 		.output_dir = r->o.output_dir,
 		.limits = r->o.limits,
 		.pass = r->pass,
@@ -443,6 +519,7 @@ void retention_free(struct retention *r)
 		w->fn(&(struct retention_report){.why = "the daemon ends"}, w->arg);
 		free(w);
 	}
+	archive_upload_free(r->upload);
 	step_free(r->step);
 	sd_event_source_disable_unref(r->timer);
 	free(r->archive_name);
@@ -457,6 +534,7 @@ struct prune_rule retention_rule(const struct retention *r)
 void retention_stop(struct retention *r)
 {
 	r->stopped = true;
+	archive_upload_free(STEAL(r->upload)); /* the next daemon uploads the objects again, under the same names */
 }
 
 void retention_set_limits(struct retention *r, const struct retention_limits *l)

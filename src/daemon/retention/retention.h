@@ -9,6 +9,7 @@
 struct clock;
 struct err;
 struct retention;
+struct s3_client;
 struct sd_event;
 struct store_thread;
 
@@ -22,7 +23,10 @@ struct retention_options {
 	const struct clock *clock;
 	struct store_thread *store;
 	struct retention_limits limits;
-	const char *archive;    /* borrowed: directory; NULL: nothing is archived */
+	const char *archive;    /* borrowed: directory or s3://BUCKET/PREFIX; NULL: nothing is archived */
+	struct s3_client *s3;   /* borrowed; NULL: the archive is a directory */
+	bool archive_outputs;   /* the output of attempts is archived, too */
+	const char *node_name;
 	bool (*may)(void *arg); /* this node leads, so it deletes history; NULL: always */
 	int output_dir;         /* to find orphaned output files */
 	/*

@@ -47,8 +47,12 @@ void active_run_free(struct active_run *a)
 	free(a->end.error);
 	run_free(a->run);
 	free(a->spec);
+	strv_done(&a->params);
+	strv_done(&a->results);
 	free(a->artifact);
 	free(a->artifact_sum);
+	free(a->response);
+	strv_done(&a->secrets);
 	auto_fd_close(&a->tree);
 	free(a);
 }

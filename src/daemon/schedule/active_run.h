@@ -2,19 +2,28 @@
 /* The active runs of this node: from the claim until the end is recorded. */
 #pragma once
 #include "base/map.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "core/job/policy.h"
 #include "core/job/run.h"
+#include "core/job/trace.h"
 #include <stdbool.h>
 
 struct job_spec;
+
+/* Why the call of a run failed. */
+struct call_failure {
+	int64_t status;      /* of HTTP; 0: none */
+	bool final;          /* no retry */
+	bool gone;           /* the job is suspended */
+	usec_t retry_after;  /* the server asks to wait this long; 0: it does not */
+};
 
 enum active_run_stage {
 	ACTIVE_RUN_HELD,     /* claimed before there is room; starts when another run ends */
 	/* Taken over after a restart or reconnect; the spawner has not reported on it yet. */
 	ACTIVE_RUN_ADOPTED,
-	ACTIVE_RUN_FETCHING, /* waits for its artifact */
+	ACTIVE_RUN_FETCHING, /* waits for its artifact, or its call waits for jobsched-net */
 	/* From the claim, or the end of the wait, until the spawner reports the start. */
 	ACTIVE_RUN_STARTING,
 	ACTIVE_RUN_RUNNING,
@@ -27,10 +36,21 @@ struct active_run {
 	char *artifact, *artifact_sum; /* owned; URL and SHA-256 of its artifact; NULL: none */
 	/* Owned; the directory of its artifact, until the plan is sent; -1: none. */
 	int tree;
+	bool call;               /* it runs in jobsched-net */
+	bool asynchronous;       /* its target reports the end of the call */
+	struct strv secrets;     /* of a call: paths of its secrets */
+	usec_t call_timeout;
+	struct call_failure failure;
+	char *response;          /* owned, base64: the end of the response of a call; NULL: none */
 	enum active_run_stage stage;
+	struct strv params;        /* NAME=value of the run, for the jobs that run after it */
+	struct strv results;       /* KEY=VALUE that the command has written, when it has ended */
+	struct trace trace;        /* the id is empty until the spec was read */
 	struct retry_policy retry; /* the default policy until the spec was read */
+	usec_t deadline, expires;  /* for its gate: when it may not start any more; 0: no limit */
 	/* Its spawner is gone; the run is lost unless the next spawner reports its end. */
 	bool orphan;
+	bool checkpoint;         /* its attempts share a directory, which is removed with its end */
 	bool outlives_lease;     /* its job may overlap, so it continues when the lease is lost */
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct active_run *next_held;
@@ -39,6 +59,9 @@ struct active_run {
 	bool recording;          /* the end has been submitted to the store */
 	bool late;               /* the store has refused the end before */
 	struct attempt end;      /* strings are owned; pid and started_at are set when it starts */
+	struct progress progress; /* as its command reported it */
+	bool progress_waiting;   /* it is not written to the store yet */
+	int progress_events;     /* steps of progress that have had an event */
 	usec_t typical;          /* usual duration; 0: no notice about long runs is wanted */
 	/* When it becomes unusually long; 0: never, or the notice was added. */
 	usec_t long_at;

@@ -4,17 +4,21 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "core/crontab/table_job.h"
 #include "core/job/job.h"
+#include "core/job/result.h"
 #include "daemon/artifact/artifact_requests.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"
+#include "daemon/schedule/progress_recorder.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
+#include <string.h>
 #include <systemd/sd-event.h>
 
 /* Runs in one claim. */
@@ -198,6 +202,16 @@ static size_t startable(const struct dispatcher *d)
 	return n < room(d) ? n : room(d);
 }
 
+/* The job of a crontab, whose slots may belong to another cron daemon. */
+static void gate_of_table(const struct job_spec *spec, const struct table_gate *t, struct gate_says *ret)
+{
+	ret->withheld = t->cron;
+	for (size_t i = 0; i < spec->tags.n; i++)
+		if (text_starts(spec->tags.v[i], TABLE_TAG_ANACRON "="))
+			ret->withheld = t->anacron;
+	ret->met &= !t->unknown;
+}
+
 /*
  * On the store thread. A spec that cannot be read passes; the start then fails and reports the
  * error.
@@ -214,6 +228,8 @@ static void gate_of_spec(const char *text, const struct machine_figures *machine
 		return;
 	ret->met = machine_conditions_hold(machine, &spec.when);
 	ret->unknown = !machine_conditions_known(machine, &spec.when);
+	if (spec.origin)
+		gate_of_table(&spec, &machine->tables, ret);
 	if (spec.rate)
 		policy_rate_parse(spec.rate, &ret->rate, &e);
 }
@@ -236,6 +252,7 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	op_fill(claim_op(op), .node = d->o.node_id, .now = now,
 		.room = n < CLAIM_MAX ? n : CLAIM_MAX, .owner_max = d->owner_max,
 		.labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine);
+	claim_op(op)->machine.tables = d->tables;
 	op->patient = room(d) == 0;
 	d->claiming = true;
 	store_thread_submit(d->o.store, op);
@@ -272,6 +289,11 @@ void dispatcher_machine(const struct dispatcher *d, struct machine_figures *ret)
 	*ret = d->machine;
 }
 
+void dispatcher_set_tables(struct dispatcher *d, const struct table_gate *t)
+{
+	d->tables = *t;
+}
+
 void dispatcher_set_machine(struct dispatcher *d, const struct machine_figures *m)
 {
 	d->machine = *m;
@@ -302,6 +324,7 @@ static int on_dispatcher_retry(sd_event_source *source, uint64_t usec, void *arg
 static void copy_report(struct active_run *a, const struct spawn_report *r)
 {
 	struct attempt *end = &a->end;
+	AUTO_TEXT note = NULL;
 
 	end->outcome = r->outcome;
 	end->pid = r->pid;
@@ -319,6 +342,16 @@ static void copy_report(struct active_run *a, const struct spawn_report *r)
 	end->error = xstrdup(r->error);
 	/* the spawner ends runs without end request only when it stops */
 	a->stopped = r->outcome == ATTEMPT_LOST;
+	strv_done(&a->results);
+	if (r->results) /* the spawner has left out lines that are not valid */
+		results_parse(r->results, strlen(r->results), &a->results, &note);
+}
+
+void dispatcher_count_end(struct dispatcher *d)
+{
+	rate_meter_count(&d->ends, clock_boot(d->o.clock));
+	d->ended++;
+	start_held(d);
 }
 
 void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
@@ -328,10 +361,9 @@ void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r)
 	if (a && a->stage != ACTIVE_RUN_ENDED) {
 		d->start_failures = 0;
 		copy_report(a, r);
+		progress_recorder_flush(d->progress, a);
 		dispatcher_end_run(d, a);
-		rate_meter_count(&d->ends, clock_boot(d->o.clock));
-		d->ended++;
-		start_held(d);
+		dispatcher_count_end(d);
 	} else if (!a) {
 		/*
 		 * The end may be recorded already, or the run may belong to another node now, even
@@ -367,11 +399,13 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o,
 	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
 	dispatcher_artifacts_watch(d);
+	dispatcher_calls_watch(d);
 	spawner_link_set_client(o->spawner, SPAWNER_LINK_RUNS, dispatcher_on_report, d);
 	if (!dispatcher_timer_new(ev, &d->started_timer, dispatcher_on_started_timer, d, e) ||
 		!dispatcher_timer_new(ev, &d->hold_timer, on_hold_timer, d, e) ||
 		!dispatcher_timer_new(ev, &d->retry_timer, on_dispatcher_retry, d, e) ||
-		!long_runs_new(ev, o->clock, o->store, &d->active_runs, &d->long_runs, e))
+		!long_runs_new(ev, o->clock, o->store, &d->active_runs, &d->long_runs, e) ||
+		!progress_recorder_new(ev, o->store, &d->active_runs, &d->progress, e))
 		return false;
 	*ret = STEAL(d);
 	return true;
@@ -391,6 +425,7 @@ void dispatcher_free(struct dispatcher *d)
 	sd_event_source_disable_unref(d->hold_timer);
 	sd_event_source_disable_unref(d->retry_timer);
 	long_runs_free(d->long_runs);
+	progress_recorder_free(d->progress);
 	active_runs_done(&d->active_runs);
 	map_done(&d->early_cancels);
 	map_done(&d->disowned);
@@ -417,9 +452,11 @@ void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret
 		.spawner_up = spawner_link_ready(d->o.spawner),
 		.stopping = d->stopped,
 		.due = d->next_due != USEC_NEVER && d->next_due <= clock_now(d->o.clock),
+		.unrecorded = d->active_runs.by_run.used - d->active_runs.active - d->active_runs.held,
 		.ended = d->ended,
 		.refused = d->claim_refused.kind ? d->claim_refused.msg : NULL,
 		.refused_since = d->claim_refused_since,
+		.calls = dispatcher_calls_refused(d),
 		.artifacts = d->o.artifacts ? artifact_requests_busy(d->o.artifacts) : NULL,
 	};
 }
@@ -443,8 +480,11 @@ int64_t *dispatcher_held(const struct dispatcher *d, size_t *ret_n)
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence)
 {
 	struct active_run *a = active_runs_get(&d->active_runs, run, fence);
+	bool call = a && a->call && a->stage != ACTIVE_RUN_HELD && a->stage != ACTIVE_RUN_ENDED;
 
-	if (a && (a->stage == ACTIVE_RUN_HELD || a->stage == ACTIVE_RUN_FETCHING)) {
+	if (call)
+		dispatcher_call_cancel(d, a);
+	if (call || (a && (a->stage == ACTIVE_RUN_HELD || a->stage == ACTIVE_RUN_FETCHING))) {
 		end_cancelled(d, a);
 	} else if (a) {
 		a->run->cancel_asked = true;

@@ -8,10 +8,15 @@
 #include <stdint.h>
 
 struct artifact_requests;
+struct callbacks;
 struct claimed;
 struct dispatcher;
 struct err;
 struct machine_figures;
+struct table_gate;
+struct metrics;
+struct net_client;
+struct spans;
 struct run_watch_set;
 struct sd_event;
 struct spawner_link;
@@ -24,6 +29,12 @@ struct dispatcher_options {             /* everything is borrowed and outlives t
 	struct run_watch_set *run_watch_set;
 	struct artifact_requests *artifacts;
 	struct spawner_link *spawner;
+	struct net_client *net;         /* NULL: calls cannot be started */
+	const char *http_allow, *http_proxy; /* NULL: none */
+	const char *lambda_functions, *lambda_endpoint; /* NULL: none; AWS */
+	const struct callbacks *callbacks;   /* NULL: there are no asynchronous calls */
+	struct metrics *metrics;        /* NULL: nothing is counted */
+	struct spans *spans;            /* NULL: no spans are exported */
 	const char *node_id;            /* random, new with each start of the daemon */
 	const char *node_name;          /* the same after a restart */
 	const char *output_dir;
@@ -78,6 +89,7 @@ void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);   /* kept o
 /* Limit of concurrent runs of one owner; 0: none. */
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max);
 /* The figures that conditions ('when') are compared with; unknown until the first call. */
+void dispatcher_set_tables(struct dispatcher *d, const struct table_gate *t); /* why jobs of crontabs do not run */
 void dispatcher_set_machine(struct dispatcher *d, const struct machine_figures *m);
 void dispatcher_machine(const struct dispatcher *d, struct machine_figures *ret);
 
@@ -88,11 +100,12 @@ struct dispatcher_counts {
 	bool spawner_up;     /* connected, and its runs are known */
 	bool stopping;       /* nothing is claimed any more */
 	bool due;            /* a run in the store is due */
+	size_t unrecorded;   /* ended runs whose end the store has not recorded */
 	uint64_t ended;      /* runs that ended on this node since the daemon started */
 	const char *refused; /* borrowed: why the last claim failed; NULL: it succeeded */
 	usec_t refused_since;
-	/* Borrowed: why runs with artifacts have to wait; NULL: no reason is known. */
-	const char *artifacts;
+	/* Borrowed: why runs with artifacts, and calls, have to wait; NULL: no reason is known. */
+	const char *artifacts, *calls;
 };
 void dispatcher_counts(const struct dispatcher *d, struct dispatcher_counts *ret);
 
@@ -104,6 +117,21 @@ void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence,
 	int socket /* moved */);
 /* Calls artifact_requests_hold() for each run that uses one. */
 void dispatcher_artifacts_hold(struct dispatcher *d);
+
+/* All calls of an earlier daemon that jobsched-net has were reported. The others are lost. */
+void dispatcher_net_synced(struct dispatcher *d);
+
+/* A report of the target of an asynchronous call. */
+enum dispatcher_call_state { DISPATCHER_CALL_RUNNING, DISPATCHER_CALL_SUCCEEDED, DISPATCHER_CALL_FAILED, DISPATCHER_CALL_RETRY };
+struct dispatcher_call_report {
+	int64_t run, fence;
+	enum dispatcher_call_state state;
+	const char *error, *output; /* NULL: none */
+};
+/* ERR_NOT_FOUND: the attempt is not an asynchronous call that runs on this node. */
+bool dispatcher_call_find(const struct dispatcher *d, int64_t run, int64_t fence, int64_t *ret_job, struct err *e);
+/* Records the end of a call that dispatcher_call_find() has found. */
+void dispatcher_call_report(struct dispatcher *d, const struct dispatcher_call_report *r);
 
 /* Ends the worker of a run if it is on this node. Call it after the commit of the cancellation. */
 void dispatcher_cancel(struct dispatcher *d, int64_t run, int64_t fence);

@@ -45,8 +45,10 @@ bool dispatcher_artifact_get(struct dispatcher *d, struct active_run *a,
 
 static void on_active_run_removed(struct active_run *a, void *arg)
 {
-	const struct dispatcher *d = arg;
+	struct dispatcher *d = arg;
 
+	if (a->call && a->stage == ACTIVE_RUN_FETCHING)
+		dispatcher_call_cancel(d, a);
 	if (a->artifact && d->o.artifacts)
 		artifact_requests_release(d->o.artifacts, a->run->id, a->run->fence);
 }
@@ -86,14 +88,14 @@ void dispatcher_artifact_file(struct dispatcher *d, int64_t run, int64_t fence, 
 			    .path = a->artifact + sizeof("file:") - 1,
 			    .socket = to},
 		    &e))
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = run},
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = run, .trace = a->trace.id},
 			"%s", e.msg);
 }
 
 static void give_back_busy(struct dispatcher *d, struct active_run *a, const struct err *why)
 {
 	log_line(log_repeat(&d->artifact_busy, clock_boot(d->o.clock)),
-		&(struct log_about){.job = a->run->job, .run = a->run->id},
+		&(struct log_about){.job = a->run->job, .run = a->run->id, .trace = a->trace.id},
 		"run %" PRId64 " waits for its artifact, trying again in %d s: %s", a->run->id,
 		(int)(BUSY_DELAY / USEC_SEC), why->msg);
 	dispatcher_give_back(d, a, BUSY_DELAY);

@@ -8,9 +8,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/decide/judge.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
+#include "daemon/metrics/metrics.h"
+#include "daemon/schedule/chain_start.h"
 #include "daemon/schedule/dispatcher_private.h"
 #include "exec/proto/output_file.h"
 #include "store/ops/op.h"
@@ -62,6 +64,20 @@ static void note_recorded(struct dispatcher *d, const struct active_run *a)
 	d->late_ends = 0;
 }
 
+static void count_end(const struct dispatcher *d, const struct op *op)
+{
+	const struct op_ended *o = run_ended_op(op);
+	const struct attempt *a = &o->attempt;
+
+	if (!op->ok)
+		return;
+	metrics_add(d->o.metrics, METRIC_ATTEMPTS, o->stale ? ATTEMPT_STALE : a->outcome, 0, 1);
+	if (!o->stale && o->became == RUN_QUEUED)
+		metrics_add(d->o.metrics, METRIC_RETRIES, 0, 0, 1);
+	if (a->pid > 0 && a->started_at && a->ended_at)
+		metrics_observe(d->o.metrics, METRIC_RUN_SECONDS, 0, a->ended_at - a->started_at);
+}
+
 static void on_end_recorded(struct op *op, void *arg)
 {
 	struct dispatcher *d = arg;
@@ -84,8 +100,17 @@ static void on_end_recorded(struct op *op, void *arg)
 		return;
 	}
 	note_recorded(d, a);
+	count_end(d, op);
+	if (a)
+		dispatcher_trace_end(d, a, op);
 	failpoint_pass(FP_RESULT_ACK);
-	spawner_link_ack(d->o.spawner, end->run, end->fence);
+	if (!a || a->call)
+		dispatcher_call_ack(d, end->run, end->fence);
+	if (!a || !a->call)
+		spawner_link_ack(d->o.spawner, end->run, end->fence);
+	/* of other runs, for example after a restart, the retention finds the directory */
+	if (op->ok && a && a->checkpoint && run_state_final(run_ended_op(op)->became))
+		spawner_link_forget_output(d->o.spawner, end->run, 0);
 	if (!op->ok)
 		log_warning("dropped the end of run %" PRId64 ": %s", end->run, op->err.msg);
 	else if (run_ended_op(op)->stale)
@@ -115,12 +140,19 @@ static struct judge_verdict decide_run_end(const struct dispatcher *d, const str
 		.outcome = a->end.outcome,
 		.denial = a->refused ? start_failure_name(a->refused) : NULL,
 		.stopped = a->stopped,
+		.final = a->failure.final,
+		.status = a->failure.status,
+		.retry_after = a->failure.retry_after,
 		.exit_code = a->end.exit_code,
 		.term_signal = a->end.term_signal,
 		.cancel_asked = a->run->cancel_asked,
 		.failures = a->run->failures,
 		.lost = a->run->lost,
-		.first_start = a->run->first_start ? a->run->first_start : a->end.started_at,
+		.number = a->end.number,
+		.deadline = a->deadline,
+		.expires = a->expires,
+		/* a gate is not a start of the run */
+		.first_start = a->run->first_start || a->end.outcome == ATTEMPT_GATED ? a->run->first_start : a->end.started_at,
 		.now = clock_now(d->o.clock),
 	};
 
@@ -167,13 +199,16 @@ static void record_end(struct dispatcher *d, const struct active_run *a)
 	struct op *op = op_new(OP_ENDED, on_end_recorded, d);
 
 	op_fill(run_ended_op(op), .node = d->o.node_id, .state = v.state, .due_at = v.due_at,
+		.chain = chain_start_child, .parent = chain_start_parent(a, &v),
 		.failure = v.failure, .lost = v.lost, .dead = v.dead, .pause = v.pause,
-		.suspend =
-			start_failure_suspends(a->refused) ? start_failure_name(a->refused) : NULL);
+		.suspend = a->failure.gone			     ? "gone"
+			: start_failure_suspends(a->refused) ? start_failure_name(a->refused)
+							     : NULL);
 	memcpy(run_ended_op(op)->reason, v.reason, sizeof(v.reason));
 	copy_end(&run_ended_op(op)->attempt, &a->end);
 	run_ended_op(op)->attempt.outcome = v.outcome;
-	run_ended_op(op)->tail = read_end_tail(d, a);
+	strv_copy(&run_ended_op(op)->results, &a->results);
+	run_ended_op(op)->tail = a->response ? xstrdup(a->response) : read_end_tail(d, a);
 	op->patient = true;
 	store_thread_submit(d->o.store, op);
 }

@@ -8,11 +8,13 @@
 #include "daemon/schedule/active_run.h"
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/rate_meter.h"
+#include "net/net_frame.h"
 #include <systemd/sd-event.h>
 
 struct job_spec;
 struct long_runs;
 struct op;
+struct progress_recorder;
 
 struct dispatcher {
 	struct dispatcher_options o;
@@ -20,6 +22,7 @@ struct dispatcher {
 	size_t max_running, owner_max;
 	int64_t output_max;              /* bytes */
 	struct machine_figures machine;
+	struct table_gate tables;
 	usec_t next_due, not_before;
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled while the claim was under way */
@@ -29,6 +32,7 @@ struct dispatcher {
 	unsigned start_failures;         /* transient ones in a row */
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
 	struct long_runs *long_runs;
+	struct progress_recorder *progress;
 	uint64_t ended;                  /* runs, since the daemon started */
 	struct err claim_refused;        /* why the last claim failed; ERR_NONE: it succeeded */
 	usec_t claim_refused_since;
@@ -37,6 +41,9 @@ struct dispatcher {
 	size_t late_ends;                /* how many, since the first was logged */
 	struct log_repeat not_given_back;
 	struct log_repeat artifact_busy;
+	struct log_repeat call_busy;
+	char call_refused[NET_TEXT_MAX]; /* why jobsched-net did not get a call */
+	usec_t call_refused_at;          /* boottime; 0: never */
 	struct rate_meter ends;          /* as many runs as ended in the last 20 to 40 ms are claimed ahead */
 
 	bool spawner_stopping;           /* the spawner refuses starts */
@@ -54,6 +61,7 @@ void dispatcher_give_back(struct dispatcher *d, struct active_run *a /* freed */
 void dispatcher_retry_in(struct dispatcher *d, usec_t delay);
 void dispatcher_submit_later(struct dispatcher *d, struct op *op /* moved */);
 void dispatcher_report_ended(struct dispatcher *d, const struct spawn_report *r);
+void dispatcher_count_end(struct dispatcher *d); /* and starts held runs */
 
 /* dispatcher_recovery.c */
 void dispatcher_on_report(const struct spawn_report *r, void *arg); /* of the spawner, about runs */
@@ -68,6 +76,15 @@ void dispatcher_run_started(struct dispatcher *d, struct active_run *a, int64_t 
 /* Records the starts of runs that still run. */
 int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *arg);
 
+/* dispatcher_trace.c */
+/* Sets the trace of the run. 'trigger': lines NAME=VALUE of its trigger; NULL: none. */
+void dispatcher_trace_run(const struct dispatcher *d, struct active_run *a, const struct job_spec *spec, const char *trigger);
+/* The variables of the trace context for the worker. */
+void dispatcher_trace_vars(const struct dispatcher *d, const struct active_run *a, const struct job_spec *spec,
+	const char *trigger, struct strv *ret);
+/* The end of an attempt was recorded. */
+void dispatcher_trace_end(const struct dispatcher *d, const struct active_run *a, const struct op *op);
+
 /* dispatcher_ends.c */
 #define DISPATCHER_RETRY_DELAY USEC_SEC /* after the store refused an operation */
 /* The operation may succeed later. */
@@ -78,6 +95,21 @@ void dispatcher_end_unknown_run(struct dispatcher *d,
 	struct active_run *a /* moved; not in active_runs */);
 /* Submits the ends that the store refused again. */
 void dispatcher_retry_ends(struct dispatcher *d);
+
+/* dispatcher_calls.c */
+struct dispatcher_call {
+	const struct job_spec *spec;
+	const struct strv *params; /* of a triggered run */
+	const char *trigger;       /* lines NAME=VALUE of its trigger; NULL: none */
+	usec_t timeout;            /* 0: none */
+};
+/* Notes whether the job is a call, and the paths of its secrets. */
+void dispatcher_call_note(struct active_run *a, const struct job_spec *spec);
+bool dispatcher_call_start(struct dispatcher *d, struct active_run *a, const struct dispatcher_call *c, struct err *e);
+void dispatcher_call_cancel(struct dispatcher *d, const struct active_run *a); /* without an end */
+void dispatcher_call_ack(struct dispatcher *d, int64_t run, int64_t fence);
+void dispatcher_calls_watch(struct dispatcher *d);
+const char *dispatcher_calls_refused(const struct dispatcher *d); /* NULL: calls can be sent */
 
 /* dispatcher_artifacts.c */
 /* Copies URL and sum of its artifact, if any. */

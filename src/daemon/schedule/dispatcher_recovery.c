@@ -4,12 +4,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/params.h"
 #include "daemon/loop/exit_status.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/schedule/dispatcher_private.h"
+#include "daemon/schedule/progress_recorder.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
+#include "wire/params_json.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <sys/utsname.h>
@@ -30,7 +33,15 @@ static struct active_run *adopt_run(struct dispatcher *d, struct claimed *c)
 	job_spec_init(&spec);
 	if (spec_json_from_text(c->spec, &spec, &e)) {
 		policy_retry_of(&spec, &a->retry);
+		AUTO_DONE(strv) params = {};
+		AUTO_TEXT warrant = NULL;
+		AUTO_TEXT trigger = NULL;
+
+		params_json_run_from_text(a->run->params, &params, &warrant, &trigger, &e);
+		params_merge(&spec.params, &params, &a->params);
+		dispatcher_trace_run(d, a, &spec, trigger);
 		dispatcher_artifact_note(a, &spec);
+		dispatcher_call_note(a, &spec);
 		a->outlives_lease = active_run_outlives_lease(&spec);
 	}
 	active_runs_add(&d->active_runs, a);
@@ -39,7 +50,7 @@ static struct active_run *adopt_run(struct dispatcher *d, struct claimed *c)
 
 static void record_lost_run(struct dispatcher *d, struct active_run *a, const char *with_what)
 {
-	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = a->run->id},
+	log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = a->run->id, .trace = a->trace.id},
 		"run %" PRId64 " was lost with its %s", a->run->id, with_what);
 	a->end.outcome = ATTEMPT_LOST;
 	a->end.ended_at = clock_now(d->o.clock);
@@ -63,7 +74,9 @@ static void disown_runs(struct dispatcher *d)
 	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
 		if (a->stage == ACTIVE_RUN_ENDED)
 			continue;
-		if (a->stage == ACTIVE_RUN_STARTING && spawner_link_id(d->o.spawner))
+		if (a->call && !a->outlives_lease)
+			dispatcher_call_cancel(d, a);
+		else if (a->stage == ACTIVE_RUN_STARTING && spawner_link_id(d->o.spawner))
 			spawner_link_cancel(d->o.spawner, a->run->id, a->run->fence); /* must not start under the next lease */
 		else if (a->outlives_lease)
 			map_put(&d->disowned, a->run->id, (void *)(intptr_t)a->run->fence);
@@ -94,7 +107,7 @@ static void adopt_own_runs(struct dispatcher *d)
 	struct active_run *a;
 
 	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
-		if (a->stage == ACTIVE_RUN_ENDED || a->stage == ACTIVE_RUN_HELD)
+		if (a->stage == ACTIVE_RUN_ENDED || a->stage == ACTIVE_RUN_HELD || a->call)
 			continue;
 		active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_ADOPTED);
 		if (!same && !a->orphan) {
@@ -174,7 +187,9 @@ static void reconcile(struct dispatcher *d)
 	size_t running = 0;
 
 	for (size_t i = 0; (a = map_next(&d->active_runs.by_run, &i));) {
-		if (a->stage == ACTIVE_RUN_ADOPTED) {
+		if (a->call) { /* dispatcher_net_synced() decides */
+			running += a->stage == ACTIVE_RUN_RUNNING;
+		} else if (a->stage == ACTIVE_RUN_ADOPTED) {
 			if (a->orphan || a->start_recorded) {
 				record_lost_run(d, a, a->orphan ? "spawner" : "worker");
 			} else if (a->run->cancel_asked) {
@@ -228,6 +243,9 @@ void dispatcher_on_report(const struct spawn_report *r, void *arg)
 		break;
 	case SPAWN_ENDED:
 		dispatcher_report_ended(d, r);
+		break;
+	case SPAWN_PROGRESS:
+		progress_recorder_note(d->progress, r);
 		break;
 	case SPAWN_LIST_DONE:
 		reconcile(d);

@@ -6,12 +6,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/decide/judge.h"
+#include "core/job/call.h"
 #include "core/job/job.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
 #include "daemon/loop/warrants.h"
+#include "daemon/metrics/metrics.h"
+#include "daemon/schedule/chain_start.h"
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"
 #include "store/ops/op.h"
@@ -59,6 +62,8 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 	AUTO_DONE(job_spec) spec;
 	AUTO_DONE(strv) params = {};
 	AUTO_TEXT warrant = NULL;
+	AUTO_TEXT trigger = NULL;
+	AUTO_DONE(strv) trace = {};
 	AUTO_DONE(start_plan) plan = {};
 	usec_t now = clock_now(d->o.clock), timeout;
 	AUTO_FD tree = -1;
@@ -66,16 +71,25 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 
 	job_spec_init(&spec);
 	if (!spec_json_from_text(spec_text, &spec, &e) ||
-		!params_json_run_from_text(a->run->params, &params, &warrant, &e)) {
+		!params_json_run_from_text(a->run->params, &params, &warrant, &trigger, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
 	policy_retry_of(&spec, &a->retry);
+	a->deadline = spec.deadline ? a->run->slot + spec.deadline : 0;
+	a->expires = spec.expires ? a->run->slot + spec.expires : 0;
+	dispatcher_trace_run(d, a, &spec, trigger);
 	a->outlives_lease = active_run_outlives_lease(&spec);
+	a->checkpoint = spec.checkpoint;
 	if (!judge_time_left(&a->retry, a->run->first_start, spec.timeout, now, &timeout)) {
 		dispatcher_end_unstarted(d, a, ATTEMPT_TIMED_OUT,
 			"the time of the run was over before it could start");
 		return;
+	}
+	if (call_kind_of(&spec) != CALL_NONE) {
+		if (dispatcher_call_start(d, a, &(struct dispatcher_call){&spec, &params, trigger, timeout}, &e))
+			return;
+		goto not_started;
 	}
 	if (spec.artifact && a->tree < 0) {
 		if (!dispatcher_artifact_get(d, a, &spec, &e))
@@ -88,11 +102,16 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 		spec.warrant = STEAL(warrant);
 	}
 	tree = STEAL_FD(a->tree);
+	dispatcher_trace_vars(d, a, &spec, trigger, &trace);
 	start_plan_build(&plan, &(struct start_plan_source){.run = a->run,
 					.spec = &spec,
 					.node = d->o.node_name,
 					.store_id = store_thread_store_id(d->o.store),
+					.trace = &trace,
 					.params = &params});
+	strv_done(&a->params);
+	strv_copy(&a->params, &plan.spec.params);
+	chain_start_vars(a->run->params, &plan);
 	plan.timeout = timeout;
 	warrants_put(&plan, spec.warrant);
 	plan.ends_with_lease = !a->outlives_lease;
@@ -141,7 +160,7 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 	if (r->transient && !a->run->cancel_asked) {
 		usec_t delay = start_backoff(d);
 
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = r->run},
+		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = a->run->job, .run = r->run, .trace = a->trace.id},
 			"could not start run %" PRId64 ", trying again in %" PRId64 "ms: %s",
 			r->run, delay / USEC_MSEC, r->error ? r->error : "no reason given");
 		dispatcher_give_back(d, a, delay);
@@ -215,6 +234,7 @@ void dispatcher_run_started(struct dispatcher *d, struct active_run *a, int64_t 
 	active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_RUNNING);
 	a->end.pid = pid;
 	a->end.started_at = started_at;
+	metrics_observe(d->o.metrics, METRIC_LATENESS, 0, started_at - a->run->due_at);
 	long_runs_watch(d->long_runs, a);
 	if (!a->start_recorded)
 		record_starts_in(d, STARTED_DELAY);

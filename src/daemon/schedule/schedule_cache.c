@@ -16,6 +16,7 @@
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #define CACHE_MAX 4096 /* compiled schedules kept */
 
@@ -89,28 +90,36 @@ static bool runs_always(const struct schedule_set *set)
 	return kind == SCHEDULE_NOW || kind == SCHEDULE_ONCE || schedule_set_follows(set);
 }
 
+/* 'name': the seed of H; NULL: the number of the job is. */
+static bool schedule_compile(struct schedule_cache *t, const struct job_spec *spec, const char *name, int64_t job,
+	usec_t created_at, struct schedule_set **ret, struct err *e)
+{
+	char number[32];
+	struct schedule_context context = {
+		.anchor = created_at,
+		.id = name ? name : number,
+		.gap = (enum dst_gap)spec->dst_gap,
+		.fold = (enum dst_fold)spec->dst_fold,
+		.from = spec->from,
+		.until = spec->until,
+		.accepted = true,
+	};
+
+	snprintf(number, sizeof(number), "%" PRId64, job);
+	return zone_cache_get(t->zones, spec->tz, &context.zone, e) &&
+	       schedule_set_parse(&spec->schedule, &context, ret, e);
+}
+
 static struct compiled *compile(struct schedule_cache *t, const struct due_job *due, struct err *e)
 {
-	AUTO_TEXT number = xprintf("%" PRId64, due->job);
 	AUTO_DONE(job_spec) spec;
-	struct schedule_context context;
 	struct schedule_set *set;
 	struct compiled *c;
 
 	job_spec_init(&spec);
 	if (!spec_json_from_text(due->spec, &spec, e))
 		return NULL;
-	context = (struct schedule_context){
-		.anchor = due->created_at,
-		.id = due->name ? due->name : number,
-		.gap = (enum dst_gap)spec.dst_gap,
-		.fold = (enum dst_fold)spec.dst_fold,
-		.from = spec.from,
-		.until = spec.until,
-		.accepted = true,
-	};
-	if (!zone_cache_get(t->zones, spec.tz, &context.zone, e) ||
-		!schedule_set_parse(&spec.schedule, &context, &set, e))
+	if (!schedule_compile(t, &spec, due->name, due->job, due->created_at, &set, e))
 		return NULL;
 	c = xcalloc(1, sizeof(*c));
 	*c = (struct compiled){.revision = due->revision, .jitter = spec.jitter, .until = spec.until,
@@ -127,15 +136,31 @@ static void cache_drop_all(struct schedule_cache *t)
 	zone_cache_clear(t->zones); /* no compiled schedule refers to a zone any more */
 }
 
+static void cache_renew(struct schedule_cache *t)
+{
+	if (!atomic_exchange(&t->forget, false))
+		return;
+	cache_drop_all(t);
+	t->long_walk.job = 0;
+}
+
+bool schedule_cache_first_slot(struct schedule_cache *t, const struct job_spec *spec, const struct schedule_seed *seed, usec_t from,
+	usec_t *ret)
+{
+	AUTO(schedule_set) *set = NULL;
+	struct err e = {};
+
+	cache_renew(t);
+	return schedule_compile(t, spec, NULL, seed->job, seed->created_at, &set, &e) &&
+	       schedule_set_next_after_finish(set, from, from, ret);
+}
+
 static struct compiled *compiled_of(struct schedule_cache *t, const struct due_job *due,
 	struct err *e)
 {
 	struct compiled *c;
 
-	if (atomic_exchange(&t->forget, false)) {
-		cache_drop_all(t);
-		t->long_walk.job = 0;
-	}
+	cache_renew(t);
 	c = map_get(&t->cache, due->job);
 	if (c && c->revision == due->revision)
 		return c;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct due_job;
+struct job_spec;
 struct late_job;
 struct planned;
 struct schedule_cache;
@@ -18,6 +19,17 @@ AUTO_DEFINE(schedule_cache);
 
 /* Compiles schedules and reads time zones again. May be called from any thread. */
 void schedule_cache_invalidate(struct schedule_cache *t);
+
+/*
+ * The first slot from 'from' on of a new job without a name, whose number is the seed of H; false: there is none, or it cannot be
+ * computed.
+ */
+struct schedule_seed {
+	int64_t job;
+	usec_t created_at;
+};
+bool schedule_cache_first_slot(struct schedule_cache *t, const struct job_spec *spec, const struct schedule_seed *seed, usec_t from,
+	usec_t *ret);
 
 /* plan_fn and late_fn of store/ops/op.h; 'arg' is the struct schedule_cache. */
 void schedule_cache_plan(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret,

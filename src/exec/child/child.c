@@ -286,7 +286,9 @@ static IN_CHILD int step_privileges(const struct launch *o)
 
 static IN_CHILD int step_landlock(const struct launch *o)
 {
-	return sandbox_apply_landlock(o->plan->sandbox, o->plan->home);
+	const struct child_plan *p = o->plan;
+
+	return sandbox_apply_landlock(p->sandbox, p->home, p->state ? p->extra_fds[p->state - 1] : -1);
 }
 
 static IN_CHILD int step_seccomp(const struct launch *o)

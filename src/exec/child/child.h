@@ -18,7 +18,7 @@ struct user;
 #define CHILD_VAR_RUN "JOBSCHED_RUN"
 #define CHILD_VAR_FENCE "JOBSCHED_FENCE"
 
-#define CHILD_EXTRA_FDS_MAX 16
+#define CHILD_EXTRA_FDS_MAX 21 /* secrets, notify pipe, results, gate, state, one of them twice (worker_start.c) */
 #define CHILD_RESOURCES_MAX 20
 
 struct child_limits {
@@ -48,6 +48,8 @@ struct child_plan {
 	int in, out;        /* standard input; standard output and standard error */
 	const int *extra_fds; /* become descriptors 3 and up */
 	size_t extra_fds_n; /* at most CHILD_EXTRA_FDS_MAX */
+	/* which of these, counted from 1, is a directory that the command may always write; 0: none */
+	size_t state;
 	/* a detached mount, attached at 'artifact_path' in the mount namespace of the child */
 	int artifact;
 	const char *artifact_path; /* NULL: no artifact */

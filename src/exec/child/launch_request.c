@@ -21,7 +21,7 @@ struct head {
 	uid_t uid;
 	gid_t gid;
 	uint32_t groups_n; /* the groups follow the head */
-	size_t argc, envc, paths_n, extra_fds_n;
+	size_t argc, envc, paths_n, extra_fds_n, state;
 	struct child_limits limits;
 	uint8_t part[SANDBOX_PART_MAX];
 	uint64_t capabilities;
@@ -72,6 +72,7 @@ void launch_request_encode(const struct child_plan *p, struct buf *out, struct l
 		.envc = texts_count(p->envp),
 		.paths_n = f->profile.read_write.n,
 		.extra_fds_n = p->extra_fds_n,
+		.state = p->state,
 		.limits = *p->limits,
 		.capabilities = f->profile.capabilities,
 		.namespaces = f->namespaces,
@@ -138,6 +139,7 @@ static void fds_assign(struct child_plan *p, struct launch_request *d, const str
 	p->artifact = h->has & HAS_ARTIFACT ? fds->v[at++] : -1;
 	p->extra_fds = &fds->v[at];
 	p->extra_fds_n = h->extra_fds_n;
+	p->state = h->state;
 }
 
 static void sandbox_decode(
@@ -169,7 +171,7 @@ bool launch_request_decode(struct launch_request *d, char *data, size_t len,
 	skip = sizeof(*h) + h->groups_n * sizeof(gid_t);
 	rest = 2 + h->paths_n + (h->has & HAS_PATH ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0);
 	if (len < skip || h->argc > len || h->envc > len || h->paths_n > SANDBOX_PATHS_MAX ||
-		h->extra_fds_n > CHILD_EXTRA_FDS_MAX ||
+		h->extra_fds_n > CHILD_EXTRA_FDS_MAX || h->state > h->extra_fds_n ||
 		fds->n !=
 			1 + h->extra_fds_n + (h->has & HAS_IN ? 1 : 0) +
 				(h->has & HAS_CGROUP ? 1 : 0) + (h->has & HAS_ARTIFACT ? 1 : 0))

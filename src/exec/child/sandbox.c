@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/sandbox_offer.h"
+#include "core/start/sandbox_offer.h"
 #include "exec/child/launch.h"
 #include "exec/child/sandbox_landlock.h"
 #include <errno.h>

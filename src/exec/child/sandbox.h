@@ -62,7 +62,7 @@ int sandbox_apply_mounts(
 int sandbox_apply_proc(const struct sandbox_prepared *f);
 int sandbox_apply_capabilities(const struct sandbox_prepared *f, bool root);
 int sandbox_apply_privileges(const struct sandbox_prepared *f);
-int sandbox_apply_landlock(const struct sandbox_prepared *f, const char *home);
+int sandbox_apply_landlock(const struct sandbox_prepared *f, const char *home, int state);
 int sandbox_apply_seccomp(const struct sandbox_prepared *f);
 /* executes jobsched-init; returns only on failure */
 int sandbox_exec_init(const struct sandbox_prepared *f, char *const envp[]);

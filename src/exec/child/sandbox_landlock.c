@@ -79,8 +79,9 @@ int sandbox_landlock_processes(int version)
 	return ruleset;
 }
 
+/* 'state' is the directory that the attempts of the run share; -1: none. */
 static IN_CHILD int ruleset_allow_paths(
-	const struct sandbox_prepared *f, const char *home, int ruleset)
+	const struct sandbox_prepared *f, const char *home, int state, int ruleset)
 {
 	static const char *const temporary[] = {"/tmp", "/var/tmp", "/dev/shm"};
 	const uint64_t all = fs_rights(f->all->landlock);
@@ -91,10 +92,14 @@ static IN_CHILD int ruleset_allow_paths(
 		error = ruleset_allow(ruleset, temporary[i], NULL, all);
 	for (size_t i = 0; i < paths->n && !error; i++)
 		error = ruleset_allow(ruleset, paths->v[i], home, all);
+	if (!error && state >= 0 &&
+		syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH,
+			&(struct landlock_path_beneath_attr){.allowed_access = all, .parent_fd = state}, 0) < 0)
+		error = errno;
 	return error;
 }
 
-IN_CHILD int sandbox_apply_landlock(const struct sandbox_prepared *f, const char *home)
+IN_CHILD int sandbox_apply_landlock(const struct sandbox_prepared *f, const char *home, int state)
 {
 	int version = f->all->landlock, ruleset, error = 0;
 
@@ -107,7 +112,7 @@ IN_CHILD int sandbox_apply_landlock(const struct sandbox_prepared *f, const char
 		version >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0, version);
 	if (ruleset < 0)
 		return errno;
-	error = ruleset_allow_paths(f, home, ruleset);
+	error = ruleset_allow_paths(f, home, state, ruleset);
 	if (!error && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		error = errno;
 	close(ruleset);

@@ -2,7 +2,8 @@
 /* Frame table; validation of every received frame. */
 #include "exec/proto/frame.h"
 #include "base/err.h"
-#include "core/job/start_failure.h"
+#include "core/job/result.h"
+#include "core/start/start_failure.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -31,16 +32,19 @@ struct layout {
 #define PID_MAX (INT64_C(1) << 22)
 #define RUN_MIN (-INT64_MAX) /* negative: the command of a notice; 0 is not a valid run */
 #define IDENTITY(body) NUMBER(body, run, RUN_MIN, INT64_MAX), NUMBER(body, fence, 0, INT64_MAX)
+#define START_NUMBERS \
+	IDENTITY(start), NUMBER(start, attempt, 0, INT64_MAX), NUMBER(start, timeout, 0, DURATION_MAX), \
+		NUMBER(start, grace, 0, DURATION_MAX), NUMBER(start, output_limit, 0, INT64_C(1) << 40), \
+		NUMBER(start, part, 0, 8), NUMBER(start, has_warrant, 0, 1), NUMBER(start, ends_with_lease, 0, 1)
 #define BODY(member) sizeof(((struct frame *)0)->member)
 
 static const struct layout layouts[FRAME_TYPE_MAX] = {
 	[FRAME_HELLO] = {"hello", BODY(hello), FRAME_FROM_DAEMON, true, 0, TEXT(hello, node), {}},
 	[FRAME_START] = {"start", BODY(start), FRAME_FROM_DAEMON, false, 1, {},
-		{IDENTITY(start), NUMBER(start, attempt, 0, INT64_MAX),
-			NUMBER(start, timeout, 0, DURATION_MAX), NUMBER(start, grace, 0, DURATION_MAX),
-			NUMBER(start, output_limit, 0, INT64_C(1) << 40),
-			NUMBER(start, part, 0, 8), NUMBER(start, has_stdin, 0, 1),
-			NUMBER(start, has_warrant, 0, 1), NUMBER(start, has_artifact, 0, 1), NUMBER(start, ends_with_lease, 0, 1)}},
+		{START_NUMBERS, NUMBER(start, has_stdin, 0, 1), NUMBER(start, has_artifact, 0, 1)}},
+	[FRAME_START_SMALL] = {"start_small", BODY(start_small), FRAME_FROM_DAEMON, false, 4, {},
+		{START_NUMBERS, NUMBER(start, has_stdin, 0, 0), NUMBER(start, has_artifact, 0, 0),
+			NUMBER(start_small, payload_len, 1, FRAME_PAYLOAD_MAX)}},
 	[FRAME_CANCEL] = {"cancel", BODY(run), FRAME_FROM_DAEMON, false, 1, {}, {IDENTITY(run)}},
 	[FRAME_ACK] = {"ack", BODY(run), FRAME_FROM_DAEMON, false, 1, {}, {IDENTITY(run)}},
 	[FRAME_LIST] = {"list", 0, FRAME_FROM_DAEMON, false, 1, {}, {}},
@@ -50,6 +54,9 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 		{NUMBER(attempt, run, RUN_MIN, INT64_MAX), NUMBER(attempt, attempt, 0, INT64_MAX)}},
 	[FRAME_OPEN_FILE] = {"open_file", BODY(open_file), FRAME_FROM_DAEMON, false, 2, {},
 		{IDENTITY(open_file), NUMBER(open_file, uid, 0, UINT32_MAX)}},
+	[FRAME_WATCH_TABLES] = {"watch_tables", BODY(watch_tables), FRAME_FROM_DAEMON, false, 3, {},
+		{NUMBER(watch_tables, on, 0, 1)}},
+	[FRAME_TABLES] = {"tables", 0, FRAME_FROM_SPAWNER, false, 3, {}, {}},
 	[FRAME_ASK_WARRANT] = {"ask_warrant", BODY(ask_warrant), FRAME_FROM_DAEMON, true, 0, {},
 		{NUMBER(ask_warrant, kind, 0, 1), NUMBER(ask_warrant, check, 0, 1)}},
 	[FRAME_WARRANT] = {"warrant", BODY(warrant), FRAME_FROM_SPAWNER, true, 0, TEXT(warrant, error),
@@ -71,18 +78,25 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 	[FRAME_ENDED] = {"ended", BODY(ended), FRAME_FROM_SPAWNER, false, 1, TEXT(ended, error),
 		{IDENTITY(ended), NUMBER(ended, attempt, 0, INT64_MAX), NUMBER(ended, pid, 1, PID_MAX),
 			NUMBER(ended, started_at, 0, INSTANT_MAX), NUMBER(ended, ended_at, 0, INSTANT_MAX),
-			NUMBER(ended, outcome, ATTEMPT_SUCCEEDED, ATTEMPT_LOST),
+			NUMBER(ended, outcome, ATTEMPT_SUCCEEDED, ATTEMPT_GATED),
 			NUMBER(ended, exit_code, -1, 255), NUMBER(ended, term_signal, 0, 64),
 			NUMBER(ended, cpu_user, 0, INT64_MAX), NUMBER(ended, cpu_system, 0, INT64_MAX),
 			NUMBER(ended, max_rss, 0, INT64_MAX), NUMBER(ended, io_read, -1, INT64_MAX),
 			NUMBER(ended, io_written, -1, INT64_MAX), NUMBER(ended, output_bytes, 0, INT64_MAX),
 			NUMBER(ended, output_dropped, 0, INT64_MAX)}},
+	[FRAME_PROGRESS] = {"progress", BODY(progress), FRAME_FROM_SPAWNER, false, 4, TEXT(progress, text),
+		{IDENTITY(progress), NUMBER(progress, attempt, 0, INT64_MAX), NUMBER(progress, percent, -1, 100),
+			NUMBER(progress, at, 0, INSTANT_MAX)}},
+	[FRAME_RESULT] = {"result", BODY(result), FRAME_FROM_SPAWNER, false, 5, TEXT(result, text),
+		{IDENTITY(result), NUMBER(result, attempt, 0, INT64_MAX), NUMBER(result, at, 0, RESULTS_BYTES_MAX)}},
 	[FRAME_LIST_DONE] = {"list_done", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SUPERSEDED] = {"superseded", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SANDBOXES] = {"sandboxes", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 };
 _Static_assert(FRAME_HEAD == 8 && sizeof(struct frame_ended) == 16 * 8 + FRAME_TEXT_MAX,
 	"frames have no padding");
+_Static_assert(offsetof(struct frame_start_small, payload) == sizeof(struct frame_start) + 8,
+	"start_small has no padding");
 
 static const struct layout *layout_of(unsigned type)
 {
@@ -100,10 +114,20 @@ void frame_init(struct frame *f, enum frame_type type, uint32_t version)
 {
 	const struct layout *l = &layouts[type];
 
-	memset(f, 0, sizeof(*f));
+	memset(f, 0, FRAME_HEAD + l->body);
 	f->type = (uint16_t)type;
 	f->version = l->handshake ? 0 : (uint16_t)version;
 	f->size = (uint32_t)(FRAME_HEAD + l->body);
+}
+
+void frame_start_enclose(struct frame *f, const char *payload, size_t len)
+{
+	struct frame_start s = f->start;
+
+	frame_init(f, FRAME_START_SMALL, f->version);
+	f->start = s;
+	f->start_small.payload_len = (int64_t)len;
+	memcpy(f->start_small.payload, payload, len);
 }
 
 void frame_text(char *to, size_t size, const char *text)
@@ -127,11 +151,18 @@ static bool frame_text_valid(const char *s, size_t size)
 
 static size_t frame_fds_expected(const struct frame *f)
 {
-	if (f->type == FRAME_SANDBOXES || f->type == FRAME_ASK_WARRANT)
+	if (f->type == FRAME_SANDBOXES || f->type == FRAME_TABLES || f->type == FRAME_ASK_WARRANT)
 		return 1;
 	if (f->type == FRAME_OPEN_FILE)
 		return 2;
 	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
+}
+
+/* Frames in files have the version of their layout, and every outcome. */
+static bool frame_outcome_valid(int64_t outcome, uint32_t version)
+{
+	return outcome <= ATTEMPT_LOST || version == FRAME_VERSION_STORED || (outcome == ATTEMPT_STALLED && version >= 4) ||
+	       (outcome == ATTEMPT_GATED && version >= 5);
 }
 
 static bool frame_body_check(const struct frame *f, const struct layout *l, struct err *e)
@@ -148,6 +179,8 @@ static bool frame_body_check(const struct frame *f, const struct layout *l, stru
 	}
 	if (l->text.size && !frame_text_valid(base + l->text.offset, l->text.size))
 		return err_set(e, ERR_INVALID, "frame '%s': its text is not terminated", l->name);
+	if (f->type == FRAME_ENDED && !frame_outcome_valid(f->ended.outcome, f->version))
+		return err_set(e, ERR_INVALID, "frame 'ended': the spawner does not set outcome %" PRId64, f->ended.outcome);
 	if (f->type == FRAME_HELLO && (f->hello.oldest < 1 || f->hello.newest < f->hello.oldest))
 		return err_set(e, ERR_INVALID, "frame 'hello': versions %u to %u", f->hello.oldest,
 			f->hello.newest);

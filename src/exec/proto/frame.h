@@ -4,18 +4,28 @@
  * Handshake: the daemon sends hello with the range of versions it speaks. The spawner answers
  * welcome with the version that both use from then on, or refused, and closes the connection. The
  * spawner then sends sandboxes: the available sandbox profiles in a sealed memfd
- * (core/job/sandbox_offer.h). It sends them again after a change.
+ * (core/start/sandbox_offer.h). It sends them again after a change.
  *
  * Requests of the daemon:
  *   start          answered by started or not_started, later by ended. A repeated start gets the state of the first.
+ *   start_small    the same, with the payload inside the frame. Since version 4.
  *   list           answered by has for each running worker, ended for each unacknowledged end, then list_done
  *   ack            the end is recorded; the spawner forgets it
  *   cancel         SIGTERM, the grace period of the start, SIGKILL; the end is reported like any other
  *   lease          when the run lease ends. Workers that must not run twice are ended by then, also if the daemon is
  *                  gone, and none is started later. The daemon repeats the frame with each renewal.
- *   forget_output  removes the output file of an attempt
+ *   forget_output  removes the output file of an attempt; attempt 0: the directory that the attempts of the run shared
  *   open_file      a child of the spawner opens a file as the owner of a job and sends the descriptor through the
  *                  socket that is passed with the frame (open_file.h). There is no answer. Since version 2.
+ *   watch_tables   from now on (or no longer) the spawner reads the crontabs of the machine and sends tables: the list
+ *                  in a sealed memfd (table_list.h), now and after each change. Since version 3.
+ *
+ * Since version 4 the spawner sends progress: what the command of a running worker reported, at most once a second
+ * for each worker. It is not acknowledged. An attempt without a sign ends as stalled; older daemons are told timed_out.
+ *
+ * Since version 5 the spawner sends result before ended: lines of results of the worker, in as many frames as needed.
+ * They are part of the end: each report of the end begins with them. An attempt that its gate did not let start ends
+ * as gated; older daemons are told failed.
  *
  * A client that sends ask_warrant instead of hello gets one warrant frame; then the connection is
  * closed. A new connection gets no report about older workers until it has listed them or started
@@ -24,15 +34,18 @@
  */
 #pragma once
 #include "core/job/run.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct err;
 
-#define FRAME_VERSION 2        /* the newest version that this program speaks */
+#define FRAME_VERSION 5        /* the newest version that this program speaks */
 #define FRAME_VERSION_OLDEST 1
+/* Of frames in files, which a newer spawner reads after an upgrade; changes only when the layout of 'ended' does. */
+#define FRAME_VERSION_STORED 3
+#define FRAME_VERSION_STORED_RESULT 5 /* the same for 'result' */
 
 enum frame_type {
 	FRAME_HELLO = 1,
@@ -54,6 +67,11 @@ enum frame_type {
 	FRAME_SANDBOXES,
 	FRAME_WARRANT,
 	FRAME_OPEN_FILE,
+	FRAME_WATCH_TABLES,
+	FRAME_TABLES,
+	FRAME_START_SMALL,
+	FRAME_PROGRESS,
+	FRAME_RESULT,
 	FRAME_TYPE_MAX
 };
 
@@ -91,6 +109,12 @@ struct frame_start {
 	int64_t ends_with_lease;
 	unsigned char warrant[WARRANT_LEN]; /* zero if has_warrant is 0 */
 };
+#define FRAME_PAYLOAD_MAX 1536 /* bytes of a payload inside a frame; a larger one is a sealed memfd */
+struct frame_start_small {
+	struct frame_start start; /* without descriptors: has_stdin and has_artifact are 0 */
+	int64_t payload_len;
+	char payload[FRAME_PAYLOAD_MAX]; /* zero after payload_len */
+};
 struct frame_ask_warrant { /* instead of a hello; the bytes to approve come in a sealed memfd */
 	int64_t kind;  /* enum warrant_kind */
 	int64_t check; /* 1: verify the warrant below; 0: make a new one */
@@ -116,6 +140,9 @@ struct frame_open_file {
 	int64_t run, fence;
 	int64_t uid;
 };
+struct frame_watch_tables {
+	int64_t on; /* 0: tables are not read any more */
+};
 struct frame_started { /* started, has */
 	int64_t run, fence, attempt;
 	int64_t pid, started_at;
@@ -136,6 +163,20 @@ struct frame_ended {
 	char error[FRAME_TEXT_MAX];
 };
 
+struct frame_progress {
+	int64_t run, fence, attempt;
+	int64_t percent; /* -1: not given */
+	int64_t at;      /* of the sign */
+	char text[FRAME_TEXT_MAX];
+};
+
+#define FRAME_RESULT_MAX 1280
+struct frame_result {
+	int64_t run, fence, attempt;
+	int64_t at;                  /* bytes of results in the frames before; 0: the first */
+	char text[FRAME_RESULT_MAX]; /* complete lines KEY=VALUE, see core/job/result.h */
+};
+
 struct frame {
 	uint16_t type, version; /* the version is 0 in hello, welcome and refused */
 	uint32_t size;          /* of the whole frame */
@@ -143,16 +184,20 @@ struct frame {
 		struct frame_hello hello;
 		struct frame_welcome welcome;
 		struct frame_refused refused;
-		struct frame_start start;
+		struct frame_start start; /* also the first part of start_small */
+		struct frame_start_small start_small;
 		struct frame_ask_warrant ask_warrant;
 		struct frame_warrant warrant;
 		struct frame_run run;
 		struct frame_attempt attempt;
 		struct frame_lease lease;
 		struct frame_open_file open_file;
+		struct frame_watch_tables watch_tables;
 		struct frame_started started;
 		struct frame_not_started not_started;
 		struct frame_ended ended;
+		struct frame_progress progress;
+		struct frame_result result;
 	};
 };
 #define FRAME_HEAD offsetof(struct frame, hello)
@@ -161,6 +206,8 @@ const char *frame_type_name(unsigned type); /* "?" for an unknown type */
 
 /* Sets type, version and size; the body is zero. */
 void frame_init(struct frame *f, enum frame_type type, uint32_t version);
+/* Turns a start into a start_small with this payload, of at most FRAME_PAYLOAD_MAX bytes. */
+void frame_start_enclose(struct frame *f, const char *payload, size_t len);
 void frame_text(char *to, size_t size, const char *text); /* cut to fit; NULL is empty */
 
 /*

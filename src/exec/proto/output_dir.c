@@ -22,8 +22,9 @@ static bool output_name_parse(const char *name, struct output_dir_entry *ret)
 	const char *dot = strchr(name, '.');
 	AUTO_TEXT run = dot ? xstrndup(name, (size_t)(dot - name)) : NULL;
 
+	ret->attempt = 0;
 	return run && text_parse_int(run, INT64_MIN, INT64_MAX, &ret->run) &&
-		text_parse_int(dot + 1, 1, INT64_MAX, &ret->attempt);
+		(strcmp(dot + 1, "state") == 0 || text_parse_int(dot + 1, 1, INT64_MAX, &ret->attempt));
 }
 
 static void output_dir_entry_add(struct output_dir_list *l, const struct output_dir_entry *f)

@@ -69,3 +69,10 @@ bool output_file_stat(int fd, struct output_file_extent *ret, struct err *e);
  */
 bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *ret_offset,
 	size_t *ret_len, struct err *e);
+
+/* The kept bytes of a file that is not written any more, as parts of the file in the order of the output. */
+#define OUTPUT_FILE_SEGMENTS 4
+struct output_file_segment {
+	int64_t at, length; /* in the file */
+};
+bool output_file_segments(int fd, struct output_file_segment ret[OUTPUT_FILE_SEGMENTS], size_t *ret_n, struct err *e);

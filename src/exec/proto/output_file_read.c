@@ -154,3 +154,29 @@ bool output_file_read(int fd, int64_t offset, void *buf, size_t len, int64_t *re
 		return true;
 	}
 }
+
+bool output_file_segments(int fd, struct output_file_segment ret[OUTPUT_FILE_SEGMENTS], size_t *ret_n, struct err *e)
+{
+	struct output_file_head h;
+	int64_t offset = 0;
+	size_t n = 0;
+
+	if (!output_head_read(fd, &h, e))
+		return false;
+	for (;;) {
+		size_t len;
+
+		offset = offset_past_gap(&h, offset);
+		if (offset >= h.total || h.head + h.tail == 0)
+			break;
+		if (n == OUTPUT_FILE_SEGMENTS)
+			return err_set(e, ERR_INTERNAL, "the output file has more parts than it can have");
+		len = contiguous_bytes(&h, offset, SIZE_MAX >> 1, &ret[n].at);
+		if (len == 0)
+			break;
+		ret[n++].length = (int64_t)len;
+		offset += (int64_t)len;
+	}
+	*ret_n = n;
+	return true;
+}

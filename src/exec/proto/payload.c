@@ -5,37 +5,41 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-int payload_memfd(const struct start_plan *p, struct err *e)
+bool payload_encode(const struct start_plan *p, struct buf *ret, struct err *e)
 {
-	AUTO_DONE(buf) order = {};
-	AUTO_DONE(buf) b = {};
 	struct payload_head head = {.magic = PAYLOAD_MAGIC, .vars = (uint32_t)p->vars.n};
-	int fd;
+	size_t order_end;
 
-	if (!exec_spec_encode(&p->spec, &order, e))
-		return -1;
-	head.order_len = (uint32_t)order.len;
-	buf_add(&b, &head, sizeof(head));
-	buf_add(&b, order.data, order.len);
+	buf_add(ret, &head, sizeof(head));
+	if (!exec_spec_encode(&p->spec, ret, e))
+		return false;
+	order_end = ret->len;
+	head.order_len = (uint32_t)(order_end - sizeof(head));
+	memcpy(ret->data, &head, sizeof(head));
 	for (size_t i = 0; i < p->vars.n; i++) {
 		/* The spawner would close the connection. */
-		if (!start_plan_var_valid(p->vars.v[i])) {
-			err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not a line of the form NAME=value", p->vars.v[i]);
-			return -1;
-		}
-		buf_add(&b, p->vars.v[i], strlen(p->vars.v[i]) + 1);
+		if (!start_plan_var_valid(p->vars.v[i]))
+			return err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not a line of the form NAME=value", p->vars.v[i]);
+		buf_add(ret, p->vars.v[i], strlen(p->vars.v[i]) + 1);
 	}
-	if (p->vars.n > START_PLAN_VARS_MAX ||
-		b.len > sizeof(head) + order.len + PAYLOAD_VARS_BYTES) {
-		err_set(e, ERR_TOO_LARGE, "too many variables for one run");
+	if (p->vars.n > START_PLAN_VARS_MAX || ret->len > order_end + PAYLOAD_VARS_BYTES)
+		return err_set(e, ERR_TOO_LARGE, "too many variables for one run");
+	return true;
+}
+
+int payload_memfd(const struct start_plan *p, struct err *e)
+{
+	AUTO_DONE(buf) b = {};
+	int fd;
+
+	if (!payload_encode(p, &b, e))
 		return -1;
-	}
 	fd = io_memfd_sealed("jobsched-start", b.data, b.len);
 	if (fd < 0)
 		err_errno(e, -fd, "could not create a memory file");

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Payload of a start request, in a sealed memfd: the execution specification, then the variables of the run. */
+/* Payload of a start request, in the frame or in a sealed memfd: the execution specification, then the variables of the run. */
 #pragma once
 #include "base/auto.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
 struct err;
 struct start_plan;
 
 #define PAYLOAD_VARS_BYTES (256 << 10)
 
 /*
- * Start of the memfd. The encoded specification follows, then the variables, each terminated by a
+ * Start of the payload. The encoded specification follows, then the variables, each terminated by a
  * NUL.
  */
 struct payload_head {
@@ -34,7 +35,9 @@ struct payload {
 	size_t vars_n;
 };
 
-/* Returns a descriptor, or -1 and sets *e. */
+/* Appends the encoded payload to an empty buffer. */
+bool payload_encode(const struct start_plan *p, struct buf *ret, struct err *e);
+/* The same in a sealed memfd. Returns a descriptor, or -1 and sets *e. */
 int payload_memfd(const struct start_plan *p, struct err *e);
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e);
 /* Checks the seals of the memfd first. */

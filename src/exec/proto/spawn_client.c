@@ -6,9 +6,9 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/sandbox_offer.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/sandbox_offer.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "exec/proto/payload.h"
 #include "exec/proto/spawn_client_private.h"
 #include <errno.h>
@@ -51,10 +51,36 @@ static void report_ended(struct spawn_report *r, const struct frame *f)
 		.error = s->error[0] ? s->error : NULL};
 }
 
+static void report_progress(struct spawn_report *r, const struct frame *f)
+{
+	const struct frame_progress *s = &f->progress;
+
+	*r = (struct spawn_report){.kind = SPAWN_PROGRESS, .run = s->run, .fence = s->fence, .attempt = s->attempt,
+		.percent = s->percent, .at = s->at, .text = s->text};
+}
+
 static void report_bare(struct spawn_report *r, const struct frame *f)
 {
-	*r = (struct spawn_report){
-		.kind = f->type == FRAME_LIST_DONE ? SPAWN_LIST_DONE : SPAWN_SUPERSEDED};
+	*r = (struct spawn_report){.kind = f->type == FRAME_LIST_DONE ? SPAWN_LIST_DONE
+			: f->type == FRAME_TABLES	? SPAWN_TABLES
+							: SPAWN_SUPERSEDED};
+}
+
+/* Results precede the report of their end, see frame.h. They are kept until it arrives. */
+static void results_collect(struct spawn_client *c, const struct frame_result *r)
+{
+	if (r->at == 0)
+		c->results.len = 0;
+	c->results_run = r->run;
+	c->results_fence = r->fence;
+	if ((size_t)r->at == c->results.len)
+		buf_str(&c->results, r->text);
+}
+
+static void results_attach(const struct spawn_client *c, struct spawn_report *r)
+{
+	if (r->kind == SPAWN_ENDED && c->results.len > 0 && c->results_run == r->run && c->results_fence == r->fence)
+		r->results = c->results.data;
 }
 
 static void (*const report_fillers[FRAME_TYPE_MAX])(struct spawn_report *, const struct frame *) = {
@@ -62,8 +88,10 @@ static void (*const report_fillers[FRAME_TYPE_MAX])(struct spawn_report *, const
 	[FRAME_HAS] = report_started,
 	[FRAME_NOT_STARTED] = report_not_started,
 	[FRAME_ENDED] = report_ended,
+	[FRAME_PROGRESS] = report_progress,
 	[FRAME_LIST_DONE] = report_bare,
 	[FRAME_SUPERSEDED] = report_bare,
+	[FRAME_TABLES] = report_bare,
 };
 
 static bool sandbox_offers_receive(struct spawn_client *c, int fd, struct err *e)
@@ -85,6 +113,37 @@ static bool sandbox_offers_receive(struct spawn_client *c, int fd, struct err *e
 	return true;
 }
 
+static bool tables_receive(struct spawn_client *c, int fd, struct err *e)
+{
+	AUTO_DONE(table_list) l = {};
+	AUTO_DONE(buf) text = {};
+	size_t size;
+	int r;
+
+	if (!payload_sealed(fd, TABLE_LIST_MAX, &size, e))
+		return false;
+	r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : io_read_all(fd, &text, size);
+	if (r < 0)
+		return err_errno(e, -r, "could not read the list of crontabs");
+	if (!table_list_parse(&l, text.data ? text.data : "", text.len, e))
+		return false;
+	table_list_done(&c->tables);
+	c->tables = l;
+	c->has_tables = true;
+	l = (struct table_list){};
+	return true;
+}
+
+bool spawn_client_tables(struct spawn_client *c, struct table_list *ret)
+{
+	if (!c->has_tables)
+		return false;
+	*ret = c->tables;
+	c->tables = (struct table_list){};
+	c->has_tables = false;
+	return true;
+}
+
 static int frame_receive(struct spawn_client *c, struct frame *f, uint32_t version, struct err *e)
 {
 	int fds[FRAME_FDS_MAX];
@@ -99,7 +158,8 @@ static int frame_receive(struct spawn_client *c, struct frame *f, uint32_t versi
 	if (len == 0)
 		r = -EPIPE;
 	else if (!frame_check(f, len, n, FRAME_FROM_SPAWNER, version, e) ||
-		 (f->type == FRAME_SANDBOXES && !sandbox_offers_receive(c, fds[0], e)))
+		 (f->type == FRAME_SANDBOXES && !sandbox_offers_receive(c, fds[0], e)) ||
+		 (f->type == FRAME_TABLES && !tables_receive(c, fds[0], e)))
 		r = -EBADMSG;
 	frame_fds_close(fds, n);
 	return r;
@@ -181,12 +241,17 @@ static int on_spawner_io(sd_event_source *source, int fd, uint32_t events, void 
 	while ((r = frame_receive(c, &f, c->version, NULL)) == 0) {
 		struct spawn_report report;
 
+		if (f.type == FRAME_RESULT)
+			results_collect(c, &f.result);
 		if (!report_fillers[f.type])
 			continue;
 		report_fillers[f.type](&report, &f);
+		results_attach(c, &report);
 		c->fn(&report, c->arg);
 		if (freed)
 			return 0;
+		if (report.results)
+			c->results.len = 0;
 	}
 	if (r != -EAGAIN)
 		report_gone(c, NULL);
@@ -339,6 +404,8 @@ void spawn_client_free(struct spawn_client *c)
 	}
 	if (c->fd >= 0)
 		close(c->fd);
+	buf_done(&c->results);
+	table_list_done(&c->tables);
 	sandbox_offers_free(c->sandboxes);
 	free(c);
 }

@@ -4,8 +4,8 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "core/job/run.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,6 +27,8 @@ enum spawn_report_kind {
 	SPAWN_SUPERSEDED,  /* a newer daemon has connected; this one exits with 75 */
 	/* The first report after spawn_client_connect(): the welcome was received. */
 	SPAWN_CONNECTED,
+	SPAWN_PROGRESS,    /* percent, at, text: progress that the command reported */
+	SPAWN_TABLES,      /* the crontabs were read: spawn_client_tables() */
 	SPAWN_REPORT_MAX
 };
 
@@ -46,6 +48,10 @@ struct spawn_report {
 	enum start_failure reason;         /* of SPAWN_NOT_STARTED */
 	bool transient;                    /* the reason is START_TRANSIENT: EAGAIN, ENOMEM … */
 	const char *error;                 /* borrowed; NULL: none */
+	const char *results;               /* of SPAWN_ENDED; borrowed: lines KEY=VALUE; NULL: none */
+	int64_t percent;                   /* of SPAWN_PROGRESS; -1: not given */
+	usec_t at;
+	const char *text;                  /* borrowed */
 };
 typedef void spawn_report_fn(const struct spawn_report *r, void *arg);
 
@@ -99,6 +105,11 @@ struct spawn_file {
 	int socket; /* borrowed */
 };
 bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e);
+/* SPAWN_TABLES follows, and again after each change of a crontab. Does nothing if the spawner is too old. */
+void spawn_client_watch_tables(struct spawn_client *c, bool on);
+/* Moves the newest list of crontabs; false: there is none. */
+struct table_list;
+bool spawn_client_tables(struct spawn_client *c, struct table_list *ret);
 void spawn_client_forget_output(struct spawn_client *c, int64_t run, int64_t attempt);
 
 /*

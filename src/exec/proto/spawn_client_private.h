@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of a client of the spawner, private to spawn_client*.c. */
 #pragma once
+#include "base/buf.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/spawn_client.h"
+#include "exec/proto/table_list.h"
 #include <systemd/sd-event.h>
 
 /* A frame that waits for room in the socket buffer. */
@@ -20,6 +22,8 @@ struct spawn_client {
 	char spawner[64];
 	struct sandbox_offers *sandboxes; /* owned; NULL: not received yet */
 	unsigned limits_refused;
+	struct table_list tables;
+	bool has_tables;
 	sd_event_source *source;
 	sd_event_source *deadline; /* for the welcome */
 	bool told_stopped;         /* it was logged that the spawner is stopped */
@@ -29,6 +33,9 @@ struct spawn_client {
 	/* CLOCK_BOOTTIME of the last frame sent into an empty socket; 0: none was sent. */
 	usec_t unread_since;
 	usec_t probed_at;
+	/* owned; results of the run that is about to be reported as ended */
+	struct buf results;
+	int64_t results_run, results_fence;
 	bool gone;     /* SPAWN_GONE was reported */
 	bool *freed;   /* set by free() while reports are being delivered */
 };

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "exec/proto/payload.h"
 #include "exec/proto/spawn_client_private.h"
 #include <errno.h>
@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#define UNREAD_STEP (200 * USEC_MSEC)
 
 void spawn_client_outgoing_free(struct outgoing *o)
 {
@@ -52,8 +54,11 @@ int spawn_client_unread_bytes(const struct spawn_client *c)
 
 void spawn_client_note_unread(struct spawn_client *c)
 {
-	if (!c->unread_since || spawn_client_unread_bytes(c) == 0)
-		c->unread_since = clock_boot(&clock_system);
+	usec_t now = clock_boot(&clock_system);
+
+	/* A time that is older than the truth by UNREAD_STEP is good enough and saves a system call per frame. */
+	if (!c->unread_since || (now - c->unread_since >= UNREAD_STEP && spawn_client_unread_bytes(c) == 0))
+		c->unread_since = now;
 }
 
 void spawn_client_flush(struct spawn_client *c)
@@ -106,6 +111,12 @@ static void frame_post(struct spawn_client *c, const struct frame *f, int *fds, 
 		client_shut_down(c);
 }
 
+/* Without other descriptors, a small payload travels inside the frame: a memfd costs both sides several system calls. */
+static bool payload_fits(const struct spawn_client *c, const struct frame_start *s, const struct buf *payload)
+{
+	return c->version >= 4 && !s->has_stdin && !s->has_artifact && payload->len <= FRAME_PAYLOAD_MAX;
+}
+
 /*
  * Opens the descriptors of a start, in the order of struct frame_start. On failure all of them are
  * closed.
@@ -145,6 +156,7 @@ static bool start_fds_open(const struct start_plan *p, const struct frame_start 
 
 bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, struct err *e)
 {
+	AUTO_DONE(buf) payload = {};
 	struct frame f;
 	int fds[FRAME_FDS_MAX];
 	size_t n = 0;
@@ -152,6 +164,8 @@ bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, stru
 	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
 		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB",
 			(long long)p->run);
+	if (!payload_encode(p, &payload, e))
+		return err_wrap(e, "could not pass the command of run %lld to the spawner", (long long)p->run);
 	frame_init(&f, FRAME_START, c->version);
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
 		.timeout = p->timeout, .grace = p->grace, .output_limit = p->output_limit, .part = p->part,
@@ -159,7 +173,9 @@ bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, stru
 		.has_artifact = p->spec.artifact && p->part == 0, .ends_with_lease = p->ends_with_lease};
 	if (p->has_warrant)
 		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
-	if (!start_fds_open(p, &f.start, fds, &n, e))
+	if (payload_fits(c, &f.start, &payload))
+		frame_start_enclose(&f, payload.data, payload.len);
+	else if (!start_fds_open(p, &f.start, fds, &n, e))
 		return false;
 	if (!frame_check(&f, f.size, n, FRAME_FROM_DAEMON, c->version, e)) {
 		frame_fds_close(fds, n);
@@ -221,6 +237,17 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, 
 	f.open_file = (struct frame_open_file){.run = s->run, .fence = s->fence, .uid = s->uid};
 	frame_post(c, &f, fds, 2);
 	return true;
+}
+
+void spawn_client_watch_tables(struct spawn_client *c, bool on)
+{
+	struct frame f;
+
+	if (c->version < 3)
+		return;
+	frame_init(&f, FRAME_WATCH_TABLES, c->version);
+	f.watch_tables.on = on;
+	frame_post(c, &f, NULL, 0);
 }
 
 void spawn_client_lease(struct spawn_client *c, usec_t end_at, usec_t kill_at)

@@ -5,6 +5,7 @@
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/text.h"
 #include <errno.h>
 #include <poll.h>
@@ -50,7 +51,8 @@ bool spawner_launch_begin(const char *program, const char *runtime_dir, const ch
 	pid_t *ret, struct err *e)
 {
 	char *const argv[] = {(char *)"jobsched-spawner", (char *)"--background", (char *)"--runtime-dir",
-		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir, NULL};
+		(char *)runtime_dir, (char *)"--output-dir", (char *)output_dir,
+		log_get_format() == LOG_FORMAT_JSON ? (char *)"--log-format" : NULL, (char *)"json", NULL};
 	int r = background_start(program, argv, ret);
 
 	return r == 0 || err_errno(e, -r, "could not start '%s'", program);

@@ -3,7 +3,7 @@
 #include "exec/spawner/admission.h"
 #include "base/err.h"
 #include "base/sha256.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
 #include "exec/proto/warrant_client.h"

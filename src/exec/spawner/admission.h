@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks whether a start request is allowed, independent of the daemon. */
 #pragma once
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "exec/child/user.h"
 #include <stdbool.h>
 

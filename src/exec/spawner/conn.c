@@ -5,13 +5,15 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/child/artifact_mount.h"
 #include "exec/proto/payload.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/reexec_state.h"
 #include "exec/spawner/start_queue.h"
+#include "exec/spawner/table_reader.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_state.h"
 #include "exec/worker/worker_start.h"
 #include "exec/worker/workers.h"
 #include <errno.h>
@@ -43,6 +45,7 @@ static void conns_daemon_gone(struct conns *cs)
 	struct worker *w;
 
 	start_queue_drop(cs->starts);
+	table_reader_want(cs->tables, false);
 	workers_give_up(cs->workers, "the daemon that requested it has disconnected");
 	while ((w = workers_report_next(cs->workers)))
 		if (w->phase == WORKER_NOT_STARTED)
@@ -301,7 +304,11 @@ static bool request_start(struct conn *c, const struct frame *f, const int *fds,
 	}
 	if (start_queue_has(c->all->starts, f->start.run, f->start.fence))
 		return true;
-	if (!payload_read(&p, fds[0], e) || !start_part_valid(&f->start, &p.spec, e) ||
+	if (f->type == FRAME_START_SMALL
+			? !payload_parse(&p, f->start_small.payload, (size_t)f->start_small.payload_len, e)
+			: !payload_read(&p, fds[0], e))
+		return false;
+	if (!start_part_valid(&f->start, &p.spec, e) ||
 		!start_artifact_valid(&f->start, &p.spec, fds, e) ||
 		(f->start.has_stdin && !payload_sealed(fds[1], FRAME_STDIN_MAX, &size, e)))
 		return false;
@@ -337,7 +344,9 @@ static void worker_list(struct worker *w, void *arg)
 {
 	(void)arg;
 	w->asked = true;
-	worker_report_queue(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0 : REPORT_HAS);
+	worker_report_queue(w, w->phase <= WORKER_OPENING || w->phase == WORKER_ENDED ? 0
+		: w->signs.progress				  ? REPORT_HAS | REPORT_PROGRESS
+							  : REPORT_HAS);
 }
 
 static bool request_list(struct conn *c, const struct frame *f, const int *fds, struct err *e)
@@ -365,7 +374,9 @@ static bool request_forget_output(struct conn *c, const struct frame *f, const i
 
 	(void)fds;
 	(void)e;
-	if (!output_file_remove(c->all->output_dir, f->attempt.run, f->attempt.attempt, &ignored))
+	if (f->attempt.attempt == 0)
+		worker_state_forget(c->all->workers, f->attempt.run);
+	else if (!output_file_remove(c->all->output_dir, f->attempt.run, f->attempt.attempt, &ignored))
 		log_warning("%s", ignored.msg);
 	return true;
 }
@@ -375,15 +386,25 @@ static bool request_open_file(struct conn *c, const struct frame *f, const int *
 	return open_files_add(&c->all->starts->files, f->open_file.uid, fds[0], fds[1], e);
 }
 
+static bool request_watch_tables(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	(void)fds;
+	(void)e;
+	table_reader_want(c->all->tables, f->watch_tables.on);
+	return true;
+}
+
 static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame *, const int *,
 	struct err *) = {
 	[FRAME_START] = request_start,
+	[FRAME_START_SMALL] = request_start,
 	[FRAME_CANCEL] = request_cancel,
 	[FRAME_ACK] = request_ack,
 	[FRAME_LIST] = request_list,
 	[FRAME_LEASE] = request_lease,
 	[FRAME_FORGET_OUTPUT] = request_forget_output,
 	[FRAME_OPEN_FILE] = request_open_file,
+	[FRAME_WATCH_TABLES] = request_watch_tables,
 };
 
 static void conn_refuse(struct conn *c, const char *why)
@@ -463,6 +484,9 @@ bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const 
 	c->full = from->full;
 	c->lists = from->lists;
 	c->sandboxes_pending = from->daemon;
+	/* what the daemon asked for is not part of the state; a list that it did not ask for is ignored */
+	if (from->daemon && c->version >= 3)
+		table_reader_want(cs->tables, true);
 	frame_text(c->node, sizeof(c->node), node);
 	if (from->daemon)
 		cs->daemon = c;

@@ -11,6 +11,7 @@
 struct admission;
 struct conns;
 struct start_queue;
+struct table_reader;
 struct err;
 struct reexec_state_conn;
 struct workers;
@@ -32,12 +33,13 @@ struct conn {
 };
 
 struct conns {
-	int ep;                   /* borrowed, as are the next five */
+	int ep;                   /* borrowed, as are the next six */
 	int output_dir;
 	const char *id;           /* of the spawner */
 	struct workers *workers;
 	struct start_queue *starts;
 	const struct admission *admission;
+	struct table_reader *tables;
 	uid_t daemon_uid;         /* the uid that may connect, besides root */
 	struct epoll_source listen;     /* the descriptor is borrowed */
 	/* The warrant socket, open to all users; -1: none; borrowed. */

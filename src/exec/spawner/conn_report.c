@@ -4,7 +4,9 @@
 #include "base/failpoint.h"
 #include "exec/child/sandbox.h"
 #include "exec/spawner/conn.h"
+#include "exec/spawner/table_reader.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_results.h"
 #include "exec/worker/workers.h"
 
 static void started_frame(struct frame *f, const struct worker *w)
@@ -28,8 +30,24 @@ static const struct {
 	{REPORT_STARTED, FRAME_STARTED, started_frame},
 	{REPORT_HAS, FRAME_HAS, started_frame},
 	{REPORT_NOT_STARTED, FRAME_NOT_STARTED, not_started_frame},
+	{REPORT_PROGRESS, FRAME_PROGRESS, worker_signs_frame},
 	{REPORT_ENDED, FRAME_ENDED, worker_end_frame},
 };
+
+/* The results are sent from the beginning if the socket was full. */
+static bool results_report(struct conn *c, const struct worker *w)
+{
+	struct frame f;
+	size_t at = 0;
+
+	if (c->version < 5)
+		return true;
+	frame_init(&f, FRAME_RESULT, c->version);
+	while (worker_results_frame(&f, w, &at))
+		if (!conn_send(c, &f))
+			return false;
+	return true;
+}
 
 /*
  * False: the socket buffer is full or the connection is closed; unsent reports stay with the
@@ -46,9 +64,15 @@ static bool worker_report(struct conn *c, struct worker *w)
 			failpoint_pass(FP_SPAWN_TELL);
 		else if (reports[i].kind == REPORT_ENDED)
 			failpoint_pass(FP_END_TELL);
+		if (reports[i].kind == REPORT_ENDED && !results_report(c, w))
+			return false;
 		frame_init(&f, reports[i].type, c->version);
 		reports[i].fill(&f, w);
-		if (!conn_send(c, &f))
+		if (c->version < 4 && f.type == FRAME_ENDED && f.ended.outcome == ATTEMPT_STALLED)
+			f.ended.outcome = ATTEMPT_TIMED_OUT;
+		if (c->version < 5 && f.type == FRAME_ENDED && f.ended.outcome == ATTEMPT_GATED)
+			f.ended.outcome = ATTEMPT_FAILED;
+		if ((c->version >= 4 || f.type != FRAME_PROGRESS) && !conn_send(c, &f))
 			return false;
 		w->reports &= ~(unsigned)reports[i].kind;
 	}
@@ -65,6 +89,14 @@ static void sandboxes_report(struct conn *c, const struct sandbox_set *s)
 	c->sandboxes_pending = !conn_send_with(c, &f, &s->offers, 1);
 }
 
+static void tables_report(struct conn *c, struct table_reader *t)
+{
+	struct frame f;
+
+	frame_init(&f, FRAME_TABLES, c->version);
+	t->changed = !conn_send_with(c, &f, &t->list, 1);
+}
+
 void conns_report(struct conns *cs)
 {
 	struct worker *w;
@@ -72,6 +104,8 @@ void conns_report(struct conns *cs)
 
 	if (cs->daemon && !cs->daemon->full && cs->daemon->sandboxes_pending)
 		sandboxes_report(cs->daemon, cs->workers->sandboxes);
+	if (cs->daemon && !cs->daemon->full && cs->tables->changed && cs->daemon->version >= 3)
+		tables_report(cs->daemon, cs->tables);
 	while (cs->daemon && !cs->daemon->full && (w = workers_report_next(cs->workers)))
 		if (!worker_report(cs->daemon, w)) {
 			if (cs->daemon)

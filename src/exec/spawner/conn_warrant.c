@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include "exec/proto/payload.h"
 #include "exec/proto/warrant_client.h"
 #include "exec/spawner/admission.h"

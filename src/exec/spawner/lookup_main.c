@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/spawner/lookup_process.h"
 #include "exec/spawner/user_lookup.h"
 #include "exec/worker/pam.h"

@@ -5,8 +5,8 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "exec/spawner/lookup_process.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,8 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/job/result.h"
+#include "core/start/start_failure.h"
 #include "exec/spawner/conn.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"
@@ -53,6 +54,7 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, attempt, COUNT),
 	NUMBER(worker, grace, COUNT),
 	NUMBER(worker, ends_with_lease, FLAG),
+	NUMBER(worker, leaves, FLAG),
 	NUMBER(worker, phase, 0, WORKER_PHASE_MAX - 1),
 	NUMBER(worker, forced, 0, ATTEMPT_OUTCOME_MAX - 1),
 	NUMBER(worker, pid, 0, INT32_MAX),
@@ -68,6 +70,15 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, output.h.gap_to, COUNT),
 	NUMBER(worker, output.told, COUNT),
 	FD_OR_NONE(worker, output_filter.saved),
+	FD_OR_NONE(worker, signs.pipe.fd),
+	FD_OR_NONE(worker, signs.socket.fd),
+	NUMBER(worker, signs.silent_at, COUNT),
+	NUMBER(worker, signs.report_at, COUNT),
+	NUMBER(worker, signs.reported_at, COUNT),
+	NUMBER(worker, signs.heartbeat, COUNT),
+	NUMBER(worker, signs.on_output, FLAG),
+	FD_OR_NONE(worker, results_fd),
+	FD_OR_NONE(worker, gate_fd),
 	NUMBER(worker, started_at, COUNT),
 	NUMBER(worker, ended_at, COUNT),
 	NUMBER(worker, died, COUNT),
@@ -88,7 +99,7 @@ static const struct reexec_state_field worker_fields[] = {
 	NUMBER(worker, used.io_written, -1, INT64_MAX),
 	NUMBER(worker, used.out_of_memory, FLAG),
 	NUMBER(worker, asked, FLAG),
-	NUMBER(worker, reports, 0, REPORT_ENDED * 2 - 1),
+	NUMBER(worker, reports, 0, REPORT_PROGRESS * 2 - 1),
 };
 
 /*
@@ -96,9 +107,21 @@ static const struct reexec_state_field worker_fields[] = {
  * program.
  */
 #if defined(__x86_64__)
-_Static_assert(sizeof(struct worker) == 816,
+_Static_assert(sizeof(struct worker) == 960,
 	"struct worker has changed: does the new member belong in the table above?");
 #endif
+
+static const struct reexec_state_field progress_fields[] = {
+	NUMBER(reexec_state_progress, run, ANY),
+	NUMBER(reexec_state_progress, fence, COUNT),
+	NUMBER(reexec_state_progress, percent, -1, 100),
+	NUMBER(reexec_state_progress, at, COUNT),
+};
+
+static const struct reexec_state_field result_fields[] = {
+	NUMBER(reexec_state_result, run, ANY),
+	NUMBER(reexec_state_result, fence, COUNT),
+};
 
 static const struct reexec_state_field end_fields[] = {
 	NUMBER(reexec_state_end, asked, FLAG),
@@ -118,6 +141,8 @@ const struct reexec_state_table reexec_state_tables[REEXEC_STATE_KIND_MAX] = {
 	[REEXEC_STATE_WORKER] = TABLE("worker", worker_fields, 4096),
 	[REEXEC_STATE_ENDED] = TABLE("ended", end_fields, sizeof(struct frame)),
 	[REEXEC_STATE_ORPHAN] = TABLE("orphan", orphan_fields, 0),
+	[REEXEC_STATE_PROGRESS] = TABLE("progress", progress_fields, SIGN_TEXT_MAX - 1),
+	[REEXEC_STATE_RESULT] = TABLE("result", result_fields, RESULTS_BYTES_MAX + 1),
 	[REEXEC_STATE_LAST] = {"end", NULL, 0, 0},
 };
 
@@ -184,6 +209,14 @@ static void conn_put(struct state_writer *s, const struct conn *c, bool daemon)
 		c->node, strlen(c->node));
 }
 
+/* Follows the record of its worker. */
+static void results_put(struct state_writer *s, const struct worker *w)
+{
+	if (w->results)
+		record_put(s, REEXEC_STATE_RESULT, &(struct reexec_state_result){.run = w->run, .fence = w->fence}, w->results,
+			strlen(w->results));
+}
+
 static void worker_put(struct worker *w, void *arg)
 {
 	struct state_writer *s = arg;
@@ -191,17 +224,24 @@ static void worker_put(struct worker *w, void *arg)
 	if (w->told) {
 		struct frame f;
 
-		frame_init(&f, FRAME_ENDED, FRAME_VERSION);
+		frame_init(&f, FRAME_ENDED, FRAME_VERSION_STORED);
 		f.ended = *w->told;
 		record_put(s, REEXEC_STATE_ENDED,
 			&(struct reexec_state_end){.asked = w->asked, .reports = w->reports}, &f,
 			f.size);
+		results_put(s, w);
 		return;
 	}
 	if (!w->deadline.position)
 		w->deadline.at = 0;
 	output_filter_save(&w->output_filter);
 	record_put(s, REEXEC_STATE_WORKER, w, w->error, w->error ? strlen(w->error) : 0);
+	if (w->signs.progress)
+		record_put(s, REEXEC_STATE_PROGRESS,
+			&(struct reexec_state_progress){.run = w->run, .fence = w->fence,
+				.percent = w->signs.progress->percent, .at = w->signs.progress->at},
+			w->signs.progress->text, strlen(w->signs.progress->text));
+	results_put(s, w);
 }
 
 int reexec_state_save(const struct reexec_state_head *h, const struct conns *cs, struct workers *ws,

@@ -62,7 +62,8 @@ void reexec_state_free(struct reexec_state *s);
 
 /* ---- private to reexec_state*.c ---- */
 enum reexec_state_kind { REEXEC_STATE_HEAD = 1, REEXEC_STATE_CONN, REEXEC_STATE_WORKER,
-	REEXEC_STATE_ENDED, REEXEC_STATE_ORPHAN, REEXEC_STATE_LAST, REEXEC_STATE_KIND_MAX };
+	REEXEC_STATE_ENDED, REEXEC_STATE_ORPHAN, REEXEC_STATE_LAST,
+	REEXEC_STATE_PROGRESS, REEXEC_STATE_RESULT, REEXEC_STATE_KIND_MAX };
 
 struct reexec_state_field {
 	const char *name;
@@ -88,4 +89,12 @@ struct reexec_state_conn { /* text: name of the node */
 struct reexec_state_end { /* text: the ended frame */
 	int asked;
 	uint32_t reports;
+};
+struct reexec_state_progress { /* of a worker whose record precedes; text: that of the progress */
+	int64_t run, fence;
+	int percent;
+	int64_t at;
+};
+struct reexec_state_result { /* of a worker or end whose record precedes; text: its results */
+	int64_t run, fence;
 };

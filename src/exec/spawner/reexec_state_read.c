@@ -8,6 +8,7 @@
 #include "exec/spawner/reexec_state.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/worker.h"
+#include "exec/worker/worker_results.h"
 #include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,8 @@ struct state_reader {
 		struct worker worker;
 		struct reexec_state_end ended;
 		struct orphan orphan;
+		struct reexec_state_progress progress;
+		struct reexec_state_result result;
 	};
 };
 
@@ -183,7 +186,7 @@ static bool worker_record_check(const struct worker *w, struct err *e)
 static bool end_record_check(const struct state_reader *r, struct frame *f, struct err *e)
 {
 	memcpy(f, r->text, r->text_len);
-	if (!frame_check(f, r->text_len, 0, FRAME_FROM_SPAWNER, FRAME_VERSION, e))
+	if (!frame_check(f, r->text_len, 0, FRAME_FROM_SPAWNER, FRAME_VERSION_STORED, e))
 		return false;
 	return f->type == FRAME_ENDED ||
 		err_set(e, ERR_INVALID, "state 'ended': a frame of another type");
@@ -277,6 +280,19 @@ const struct reexec_state_head *reexec_state_head(const struct reexec_state *s)
 	return &s->head;
 }
 
+static void progress_apply(struct workers *ws, const struct reexec_state_progress *p, const char *text)
+{
+	struct worker *w = workers_find(ws, p->run, p->fence);
+
+	if (!w || w->signs.progress)
+		return;
+	w->signs.progress = xcalloc(1, sizeof(*w->signs.progress));
+	w->signs.progress->percent = p->percent;
+	w->signs.progress->at = p->at;
+	if (text)
+		sign_text(text, strlen(text), w->signs.progress->text);
+}
+
 static bool record_apply(const struct state_reader *r, struct conns *cs, struct workers *ws,
 	struct err *e)
 {
@@ -294,6 +310,13 @@ static bool record_apply(const struct state_reader *r, struct conns *cs, struct 
 		workers_add_ended(ws, &f.ended);
 		workers_report_restore(ws, f.ended.run, f.ended.fence, r->ended.asked,
 			r->ended.reports);
+		return true;
+	case REEXEC_STATE_PROGRESS:
+		progress_apply(ws, &r->progress, text);
+		return true;
+	case REEXEC_STATE_RESULT:
+		if (text && workers_find(ws, r->result.run, r->result.fence))
+			worker_results_add(workers_find(ws, r->result.run, r->result.fence), text);
 		return true;
 	case REEXEC_STATE_ORPHAN:
 		orphans_add(ws, &r->orphan);

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include "exec/child/child.h"
 #include "exec/child/launch.h"
 #include "exec/child/sandbox.h"

@@ -6,7 +6,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/conn.h"
 #include "exec/spawner/reexec.h"
@@ -14,6 +14,7 @@
 #include "exec/spawner/sd_notify.h"
 #include "exec/spawner/spawner_conf.h"
 #include "exec/spawner/start_queue.h"
+#include "exec/spawner/table_reader.h"
 #include "exec/spawner/user_lookup.h"
 #include "exec/worker/ends_file.h"
 #include "exec/worker/ends_spool.h"
@@ -39,6 +40,7 @@ struct spawner {
 	struct epoll_source signals, timer;
 	struct admission admission;
 	struct start_queue starts;
+	struct table_reader tables;
 	struct conns conns;
 	struct workers workers;
 	usec_t idle_since;   /* CLOCK_BOOTTIME; 0: not idle */
@@ -181,6 +183,7 @@ static void spawner_loop_turn(struct spawner *sp)
 	open_files_timeouts(&sp->starts.files, now);
 	workers_run_due(&sp->workers);
 	ends_spool_run_due(&sp->workers, now);
+	table_reader_run_due(&sp->tables, now);
 	conns_report(&sp->conns);
 	next = earlier_time(conns_cleanup(&sp->conns, now), spawner_exit_check(sp, now));
 	next = earlier_time(next, spawner_trim_idle(sp, now));
@@ -189,6 +192,7 @@ static void spawner_loop_turn(struct spawner *sp)
 	next = earlier_time(next, user_cache_next_timeout(&sp->starts.users));
 	next = earlier_time(next, secret_readers_next_timeout(&sp->starts.readers));
 	next = earlier_time(next, open_files_next_timeout(&sp->starts.files));
+	next = earlier_time(next, table_reader_next_due(&sp->tables));
 	spawner_timer_arm(sp, earlier_time(next, workers_next_due(&sp->workers)));
 }
 
@@ -318,6 +322,7 @@ static bool spawner_resume(struct spawner *sp, struct err *e)
 static void spawner_done(struct spawner *sp)
 {
 	conns_done(&sp->conns);
+	table_reader_done(&sp->tables);
 	start_queue_done(&sp->starts);
 	workers_done(&sp->workers);
 	epoll_source_close(&sp->signals);
@@ -347,7 +352,7 @@ static bool spawner_sandboxes_prepare(struct spawner *sp, struct err *e)
 bool spawner_run(const struct spawner_options *o, struct err *e)
 {
 	__attribute__((cleanup(spawner_done))) struct spawner sp = {.o = o,
-		.signals.fd = -1, .timer.fd = -1, .workers = {.null = -1, .children = -1, .spool = {.pipe.fd = -1, .pidfd = -1}}};
+		.signals.fd = -1, .timer.fd = -1, .tables = TABLE_READER_NONE, .workers = {.null = -1, .children = -1, .notify_dir = -1, .spool = {.pipe.fd = -1, .pidfd = -1}}};
 
 	sp.ep = epoll_create1(EPOLL_CLOEXEC);
 	if (sp.ep < 0)
@@ -361,13 +366,18 @@ bool spawner_run(const struct spawner_options *o, struct err *e)
 	if (!o->conf)
 		user_lookup_self(&sp.admission.self);
 	sp.conns = (struct conns){.ep = sp.ep, .output_dir = o->output_dir, .id = o->id, .workers = &sp.workers,
-		.starts = &sp.starts, .admission = &sp.admission, .daemon_uid = o->daemon};
+		.starts = &sp.starts, .admission = &sp.admission, .tables = &sp.tables, .daemon_uid = o->daemon};
+	sp.tables.ep = sp.ep;
+	sp.tables.workers = &sp.workers;
+	sp.tables.conf = o->conf;
+	sp.tables.key = o->key;
 	start_queue_init(&sp.starts,
 		&(struct start_queue_options){.ep = sp.ep, .workers = &sp.workers,
 		.admission = &sp.admission});
 	if (!workers_init(&sp.workers, sp.ep, o->output_dir, o->id, o->groups, e) ||
 		!spawner_sandboxes_prepare(&sp, e) || !spawner_watch(&sp, e))
 		return false;
+	worker_signs_open(&sp.workers, o->notify_path, !o->resume);
 	launchers_warm(&sp.workers.launchers);
 	if (o->resume && !spawner_resume(&sp, e))
 		return err_wrap(e, "could not resume from the state");

@@ -21,6 +21,7 @@ struct spawner_options {
 	const struct spawner_conf *conf; /* system mode; NULL: user mode; borrowed */
 	/* Mount point for the artifact of a worker; NULL: none; borrowed. */
 	const char *artifact_path;
+	const char *notify_path; /* directory for the notify sockets of workers; borrowed */
 	uid_t daemon;        /* uid that may connect, besides root */
 	const struct warrant_key *key; /* NULL: none; borrowed */
 	int warrant_listen;            /* the listening warrant socket; -1: none; borrowed */

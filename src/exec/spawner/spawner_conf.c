@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/key_value.h"
 #include "base/text.h"
+#include "core/crontab/crontab.h"
 #include "core/job/limits.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,9 @@ static const char *const missing_words[MISSING_POLICY_MAX] = {"refuse", "report"
 void spawner_conf_init(struct spawner_conf *c)
 {
 	*c = (struct spawner_conf){.engine_user = "jobsched", .uids = {{0, UID_LAST}}, .uids_n = 1,
-		.require_warrant = WARRANT_ROOT, .pam = PAM_POLICY_OFF};
+		.require_warrant = WARRANT_ROOT, .pam = PAM_POLICY_OFF,
+		.tables = {.mode = CRONTAB_MODE_DEFAULT, .system = "/etc/crontab", .dir = "/etc/cron.d",
+			.spool = {"/var/spool/cron/crontabs", "/var/spool/cron"}, .anacron = "/etc/anacrontab"}};
 	sandbox_profiles_init(&c->sandboxes);
 }
 
@@ -111,6 +114,58 @@ static bool set_allow_uids(struct spawner_conf *c, char *value)
 	return c->uids_n > 0;
 }
 
+static bool set_crontab_mode(struct spawner_conf *c, char *value)
+{
+	enum crontab_mode mode;
+
+	if (!crontab_mode_parse(value, &mode))
+		return false;
+	c->tables.mode = mode;
+	return true;
+}
+
+/* 'none', or an absolute path. */
+static bool set_table_path(char to[TABLE_PATH_MAX], const char *value)
+{
+	size_t len = strlen(value);
+
+	if (strcmp(value, "none") == 0)
+		len = 0;
+	else if (value[0] != '/' || len >= TABLE_PATH_MAX)
+		return false;
+	memset(to, 0, TABLE_PATH_MAX);
+	memcpy(to, value, len);
+	return true;
+}
+
+static bool set_crontab_file(struct spawner_conf *c, char *value)
+{
+	return set_table_path(c->tables.system, value);
+}
+
+static bool set_crontab_dir(struct spawner_conf *c, char *value)
+{
+	return set_table_path(c->tables.dir, value);
+}
+
+static bool set_anacrontab_file(struct spawner_conf *c, char *value)
+{
+	return set_table_path(c->tables.anacron, value);
+}
+
+static bool set_crontab_spool(struct spawner_conf *c, char *value)
+{
+	char *rest = NULL;
+	size_t n = 0;
+
+	for (char *word = strtok_r(value, BLANK, &rest); word; word = strtok_r(NULL, BLANK, &rest))
+		if (n == TABLE_SPOOLS || !set_table_path(c->tables.spool[n++], word))
+			return false;
+	for (size_t i = n; i < TABLE_SPOOLS; i++)
+		set_table_path(c->tables.spool[i], "none");
+	return n > 0;
+}
+
 static const struct {
 	const char *name;
 	bool (*set)(struct spawner_conf *c, char *value);
@@ -125,6 +180,11 @@ static const struct {
 	{"owner-memory", set_owner_memory, "a size of 1M or more"},
 	{"owner-cpu", set_owner_cpu, "a share of processors, for example 150% or 1.5"},
 	{"owner-pids", set_owner_pids, "a number of processes"},
+	{"crontab-mode", set_crontab_mode, "debian, cronie or strict"},
+	{"crontab-file", set_crontab_file, "an absolute path, or none"},
+	{"crontab-dir", set_crontab_dir, "an absolute path, or none"},
+	{"crontab-spool", set_crontab_spool, "one or two absolute paths, or none"},
+	{"anacrontab-file", set_anacrontab_file, "an absolute path, or none"},
 };
 
 static bool conf_key_set(struct spawner_conf *c, const char *name, char *value, unsigned *seen,

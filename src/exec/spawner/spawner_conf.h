@@ -19,6 +19,17 @@ struct uid_range {
 };
 #define UID_RANGES_MAX 32
 
+#define TABLE_PATH_MAX 256
+#define TABLE_SPOOLS 2
+/* Where crontabs are. Empty: none. */
+struct table_conf {
+	int64_t mode;                  /* enum crontab_mode */
+	char system[TABLE_PATH_MAX];   /* a file with a user in each line */
+	char dir[TABLE_PATH_MAX];      /* such files */
+	char spool[TABLE_SPOOLS][TABLE_PATH_MAX]; /* one file for each user */
+	char anacron[TABLE_PATH_MAX];
+};
+
 struct spawner_conf {
 	char engine_user[64];         /* may connect, besides root */
 	struct uid_range uids[UID_RANGES_MAX]; /* may have jobs */
@@ -30,6 +41,7 @@ struct spawner_conf {
 	int64_t limit_missing;        /* enum missing_policy, for limits of jobs */
 	/* Limits of all runs of one owner together: bytes, percent, number; 0: none. */
 	int64_t owner_memory, owner_cpu, owner_pids;
+	struct table_conf tables;
 };
 void spawner_conf_init(struct spawner_conf *c); /* sets the defaults */
 void spawner_conf_done(struct spawner_conf *c);

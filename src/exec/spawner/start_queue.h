@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start requests that wait for a user lookup, for secrets or for their launch. */
 #pragma once
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/payload.h"
 #include "exec/spawner/open_file.h"

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/proto/epoll_source.h"
 #include "exec/spawner/lookup_process.h"
 #include "exec/spawner/reexec_state.h"

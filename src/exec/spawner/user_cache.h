@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "base/map.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "exec/child/user.h"
 #include <stdbool.h>
 #include <sys/types.h>

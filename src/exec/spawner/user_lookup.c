@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/child/user.h"
 #include "exec/spawner/user_lookup.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks up users in the user database. */
 #pragma once
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include <stdbool.h>
 #include <sys/types.h>
 

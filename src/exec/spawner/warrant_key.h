@@ -11,9 +11,14 @@ struct warrant_subject;
 
 struct warrant_key {
 	unsigned char bytes[WARRANT_KEY_LEN];
+	bool has_second;
+	unsigned char second[WARRANT_KEY_LEN]; /* makes no warrants; its warrants are valid, too */
 };
 
-/* Reads the key from the state directory of root's spawner; creates it if the file is missing. */
+/*
+ * Reads the key from the state directory of root's spawner; creates it if the file is missing. Reads the second key, which
+ * exists while an administrator replaces the key.
+ */
 bool warrant_key_open(struct warrant_key *ret, int state_dir, struct err *e);
 
 void warrant_key_sign(const struct warrant_key *k, const struct warrant_subject *t,

@@ -26,7 +26,7 @@
 /* ---- selection ---- */
 
 struct batch {
-	struct buf frames;
+	struct ends_frames frames;
 	usec_t now, next; /* next: when the next end is old enough */
 	size_t new;       /* ends that are not in the file yet */
 };
@@ -45,7 +45,7 @@ static void batch_add(struct worker *w, void *arg)
 	}
 	w->spooling = true;
 	b->new += !w->spooled;
-	ends_file_add(&b->frames, w);
+	ends_frames_add(&b->frames, w);
 }
 
 void ends_spool_note(struct worker *w)
@@ -228,10 +228,10 @@ void ends_spool_run_due(struct workers *ws, usec_t now)
 		s->look_at = b.next == USEC_NEVER ? 0 : b.next;
 	}
 	if (b.new)
-		r = writer_start(ws, &b.frames);
+		r = writer_start(ws, ends_frames_join(&b.frames));
 	else if (s->file && s->spooled == 0)
 		r = writer_start(ws, &none);
-	buf_done(&b.frames);
+	ends_frames_done(&b.frames);
 	if (r < 0)
 		writer_ended(ws, r);
 }

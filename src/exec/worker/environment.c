@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the environment of a worker. */
 #include "exec/worker/environment.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "exec/child/user.h"
 #include "exec/proto/frame.h"
 #include "exec/child/child.h"
 #include <inttypes.h>
 #include <string.h>
 
-#define OWN_MAX 16 /* variables that do not come from the session or the payload */
+#define OWN_MAX 24 /* variables that do not come from the session or the payload */
 
 static void variable_set(struct environment *v, char *var)
 {
@@ -41,6 +41,46 @@ static void user_variables_set(struct environment *v, const struct environment_s
 		v, xprintf("LANG=%s", from->lang && from->lang[0] ? from->lang : "C.UTF-8"));
 }
 
+/* The channels to the spawner. NOTIFY_SOCKET and WATCHDOG_USEC are those of sd_notify(3). */
+static void channel_variables_set(struct environment *v, const struct environment_source *from)
+{
+	if (from->start->part != 0)
+		return;
+	if (from->notify_fd >= 0)
+		variable_set_owned(v, xprintf("JOBSCHED_NOTIFY_FD=%d", from->notify_fd));
+	if (from->notify_socket)
+		variable_set_owned(v, xprintf("NOTIFY_SOCKET=%s", from->notify_socket));
+	if (from->results_fd >= 0)
+		variable_set_owned(v, xprintf("JOBSCHED_RESULT=/dev/fd/%d", from->results_fd));
+	if (from->state_fd >= 0)
+		variable_set_owned(v, xprintf("JOBSCHED_STATE=/dev/fd/%d", from->state_fd));
+	if (from->gate_fd >= 0)
+		variable_set_owned(v, xprintf("JOBSCHED_GATE=/dev/fd/%d", from->gate_fd));
+	if (from->payload->spec.heartbeat)
+		variable_set_owned(v, xprintf("WATCHDOG_USEC=%" PRId64, from->payload->spec.heartbeat));
+}
+
+/* The variables that cron sets. */
+static void cron_variables_set(struct environment *v, const struct user *u)
+{
+	variable_set_owned(v, xprintf("HOME=%s", u->home));
+	variable_set_owned(v, xstrdup("SHELL=/bin/sh"));
+	variable_set_owned(v, xstrdup("PATH=/usr/bin:/bin"));
+}
+
+/* The command of a crontab: the session, cron's own variables, those of the table, and LOGNAME. */
+static void cron_environment_build(struct environment *v, const struct environment_source *from)
+{
+	const struct strv *env = &from->payload->spec.env;
+
+	for (size_t i = 0; from->session && i < from->session->n; i++)
+		variable_set(v, from->session->v[i]);
+	cron_variables_set(v, from->user);
+	for (size_t i = 0; i < env->n; i++)
+		variable_set(v, env->v[i]);
+	variable_set_owned(v, xprintf("LOGNAME=%s", from->user->name));
+}
+
 void environment_build(struct environment *v, const struct environment_source *from)
 {
 	const struct payload *p = from->payload;
@@ -51,6 +91,10 @@ void environment_build(struct environment *v, const struct environment_source *f
 		.envp = xcalloc(OWN_MAX + (from->session ? from->session->n : 0) + p->vars_n +
 				o->secrets.n + o->params.n + o->env.n + 1,
 			sizeof(*v->envp))};
+	if (o->cron && s->part == 0) {
+		cron_environment_build(v, from);
+		return;
+	}
 	user_variables_set(v, from);
 	for (size_t i = 0; from->session && i < from->session->n; i++)
 		variable_set(v, from->session->v[i]);
@@ -70,6 +114,7 @@ void environment_build(struct environment *v, const struct environment_source *f
 				(int)strcspn(o->secrets.v[i], "="), o->secrets.v[i], 3 + i));
 	if (from->artifact)
 		variable_set_owned(v, xprintf("JOBSCHED_ARTIFACT=%s", from->artifact));
+	channel_variables_set(v, from);
 	for (size_t i = 0; s->part == 0 && i < o->env.n; i++)
 		variable_set(v, o->env.v[i]);
 	variable_set_owned(v, xprintf(CHILD_VAR_RUN "=%" PRId64, s->run));

@@ -26,6 +26,11 @@ struct environment_source {
 	const char *lang;    /* NULL: C.UTF-8 */
 	const char *artifact; /* its directory; NULL: none */
 	const char *spawner; /* its id */
+	int notify_fd;       /* descriptor for signs; -1: none */
+	const char *notify_socket; /* path of the notify socket; NULL: none */
+	int results_fd;      /* descriptor of the results; -1: none */
+	int state_fd;        /* descriptor of the directory that the attempts share; -1: none */
+	int gate_fd;         /* descriptor for the exit code of the gate; -1: none */
 	const struct strv *session; /* NAME=value of the PAM session; NULL: none */
 };
 void environment_build(struct environment *v, const struct environment_source *from);

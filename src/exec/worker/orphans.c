@@ -39,6 +39,7 @@ static void orphan_identify(struct workers *ws, pid_t pid, struct orphan *a)
 	if (w) {
 		a->run = w->run;
 		a->fence = w->fence;
+		a->may_continue = w->leaves;
 	} else if (!procfs_owner(pid, ws->spawner, &a->run, &a->fence)) {
 		a->run = 0;
 		/* otherwise its control group ends it */
@@ -84,6 +85,10 @@ static bool orphan_check(struct workers *ws, pid_t pid)
 	w = workers_find(ws, a->run, a->fence);
 	if (w && w->phase != WORKER_NOT_STARTED && w->phase < WORKER_ENDING)
 		return false; /* its run is still running */
+	if (w ? worker_leaves(w) : a->may_continue) {
+		*a = (struct orphan){.pid = pid, .looks = IDENTIFY_TRIES};
+		return false;
+	}
 	kill(pid, SIGKILL);
 	if (w)
 		w->left++;

@@ -2,6 +2,7 @@
 /* Children of the spawner other than the main processes of workers. */
 #pragma once
 #include "base/clock.h"
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -11,6 +12,7 @@ struct orphan {
 	pid_t pid;
 	int64_t run, fence; /* run 0: not known */
 	int looks;          /* tries to identify it */
+	bool may_continue;  /* its run lets processes continue, unless the run is ended by force */
 };
 
 void orphans_add(struct workers *ws, const struct orphan *o /* copied */);

@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 
 #ifdef HAVE_PAM
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PAM calls. PAM modules run in the calling process, so only short-lived processes use them. */
 #pragma once
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include <stdbool.h>
 
 struct err;

@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
 #include "exec/child/user.h"

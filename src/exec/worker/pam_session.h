@@ -9,7 +9,7 @@
  */
 #pragma once
 #include "base/clock.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "exec/child/child.h"
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,12 +5,13 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/proto/frame.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/setuid_hint.h"
 #include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_results.h"
 #include "exec/worker/worker_session.h"
 #include "exec/worker/worker_start.h"
 #include "exec/worker/workers.h"
@@ -35,6 +36,8 @@ void worker_free(struct worker *w)
 	deadline_clear(&w->all->deadlines, &w->deadline);
 	deadline_clear(&w->all->output_filters, &w->output_filter.release);
 	output_filter_done(&w->output_filter);
+	worker_signs_done(w);
+	worker_results_done(w);
 	epoll_source_close(&w->exit);
 	epoll_source_close(&w->out);
 	epoll_source_close(&w->session);
@@ -58,6 +61,7 @@ static enum drained worker_drain(struct worker *w)
 		if (n > 0) {
 			output_filter_write(&w->output_filter, &w->all->output_filters, &w->output,
 				w->all->chunk, (size_t)n);
+			worker_signs_output(w);
 			continue;
 		}
 		if (n < 0 && errno == EAGAIN)
@@ -90,10 +94,15 @@ static void on_group_change(struct epoll_source *s, uint32_t events)
 	(void)events;
 }
 
+bool worker_leaves(const struct worker *w)
+{
+	return w->leaves && w->forced == ATTEMPT_RUNNING;
+}
+
 /* Kills processes that have left the process group; they are still in the control group. */
 static void cgroup_end(struct worker *w)
 {
-	if (w->group.dir < 0 || !cgroup_populated(&w->group))
+	if (w->group.dir < 0 || worker_leaves(w) || !cgroup_populated(&w->group))
 		return;
 	cgroup_kill(&w->group);
 	w->group.events.on_ready = on_group_change;
@@ -111,6 +120,7 @@ static void main_process_ended(struct worker *w)
 	w->scanned = false;
 	map_take(&w->all->by_pid, w->pid);
 	epoll_source_close(&w->exit);
+	worker_signs_stop(w);
 	deadline_set(&w->all->deadlines, &w->deadline, w->died + DRAIN_TIMEOUT);
 	cgroup_end(w);
 	worker_ending_add(w);
@@ -129,7 +139,8 @@ static void on_worker_exit(struct epoll_source *s, uint32_t events)
 	(void)events;
 	if (s->fd < 0)
 		return;
-	kill(-w->pid, SIGKILL);
+	if (!worker_leaves(w))
+		kill(-w->pid, SIGKILL);
 	if (syscall(SYS_waitid, P_PIDFD, s->fd, &si, WEXITED | WNOHANG, &usage) < 0) {
 		log_error("could not read the exit status of process %d: %s", (int)w->pid,
 			strerror(errno));
@@ -208,10 +219,12 @@ static void worker_ended(struct worker *w)
 	cgroup_record_usage(w);
 	epoll_source_close(&w->out);
 	output_filter_release(&w->output_filter, &w->all->output_filters, &w->output);
-	output_filter_done(&w->output_filter);
 	if (w->output.failed && !w->error)
 		w->error =
 			xprintf("its output could not be written: %s", strerror(w->output.failed));
+	worker_results_read(w);
+	worker_gate_read(w);
+	output_filter_done(&w->output_filter);
 	if (w->words && !w->error && w->forced == ATTEMPT_RUNNING && w->exit_code > 0)
 		w->error = setuid_hint(w->words, w->profile);
 	free(STEAL(w->words));
@@ -225,7 +238,9 @@ static void worker_ended(struct worker *w)
 
 bool worker_end_check(struct worker *w, usec_t now)
 {
-	if (w->group.dir >= 0)
+	if (worker_leaves(w))
+		w->left = 0;
+	else if (w->group.dir >= 0)
 		w->left = cgroup_populated(&w->group);
 	else if (!w->scanned && now < w->died + LEFT_TIMEOUT)
 		return false;
@@ -253,6 +268,8 @@ void worker_end(struct worker *w, enum attempt_outcome why)
 {
 	usec_t grace = w->grace;
 
+	if (w->phase == WORKER_OPENING && w->launch && worker_launch_end(w, why))
+		return;
 	if (w->phase == WORKER_OPENING)
 		worker_start_give_up(w, why == ATTEMPT_CANCELLED ? START_ERROR : START_TRANSIENT,
 			"ended before it was started");
@@ -307,10 +324,13 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s)
 		.exit = {-1, on_worker_exit},
 		.out = {-1, on_worker_output},
 		.session.fd = -1,
+		.results_fd = -1,
+		.gate_fd = -1,
 		.exit_code = -1,
 		.group = {.dir = -1, .events.fd = -1}};
 	output_file_writer_init(&w->output, ws->output_dir, s->run, s->attempt, s->output_limit);
 	output_filter_init(&w->output_filter);
+	worker_signs_init(&w->signs);
 	w->same_run = map_get(&ws->by_run, w->run);
 	map_put(&ws->by_run, w->run, w);
 	ws->count++;
@@ -366,7 +386,7 @@ bool workers_adopt(struct workers *ws, const struct worker *from, char *error, s
 		worker_ending_add(w);
 	if (from->deadline.at)
 		deadline_set(&ws->deadlines, &w->deadline, from->deadline.at);
-	if (!watch_adopted(w))
+	if (!watch_adopted(w) || !worker_signs_adopt(w))
 		return err_errno(
 			e, errno, "could not watch the worker of run %lld", (long long)w->run);
 	worker_report_queue(w, 0);

@@ -4,12 +4,13 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "core/job/run.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "exec/proto/epoll_source.h"
 #include "exec/proto/output_file.h"
 #include "exec/worker/cgroup.h"
 #include "exec/worker/output_filter.h"
+#include "exec/worker/worker_signs.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -42,7 +43,8 @@ enum worker_report_kind {
 	REPORT_STARTED = 1,
 	REPORT_HAS = 2,
 	REPORT_NOT_STARTED = 4,
-	REPORT_ENDED = 8
+	REPORT_ENDED = 8,
+	REPORT_PROGRESS = 16 /* before REPORT_ENDED */
 };
 
 struct worker {
@@ -51,6 +53,8 @@ struct worker {
 	usec_t grace;
 	/* it is ended when the lease of the node ends, because the run must not overlap */
 	bool ends_with_lease;
+	/* as in cron, processes that its command leaves behind continue, unless the run was ended by force */
+	bool leaves;
 	enum worker_phase phase;
 	enum attempt_outcome forced; /* outcome set by the spawner; ATTEMPT_RUNNING: none so far */
 	/* main process, process group and session; reaped when WORKER_ENDING begins */
@@ -65,6 +69,10 @@ struct worker {
 	struct deadline deadline;
 	struct output_file_writer output;
 	struct output_filter output_filter;
+	struct worker_signs signs;
+	int gate_fd;                 /* memory file for the exit code of its gate; -1: it has none */
+	int results_fd;              /* memory file of its results, see worker_results.h; -1: none */
+	char *results;               /* owned; lines KEY=VALUE, after its end; NULL: none */
 	usec_t started_at, ended_at; /* realtime */
 	usec_t died;                 /* boottime when the main process exited */
 	int exit_code, term_signal;  /* -1 and 0: none */
@@ -96,6 +104,8 @@ struct worker *worker_new(struct workers *ws, const struct frame_start *s);
 void worker_free(struct worker *w);
 void worker_end(struct worker *w, enum attempt_outcome why); /* SIGTERM, grace period, SIGKILL */
 void worker_deadline_passed(struct worker *w);
+/* the processes that its command left behind continue; not if the run was ended by force */
+bool worker_leaves(const struct worker *w);
 void worker_ending_add(struct worker *w);
 /* WORKER_ENDING: true when no process and no output is left */
 bool worker_end_check(struct worker *w, usec_t now);

@@ -5,7 +5,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/child/launch.h"
 #include "exec/child/user.h"
 #include "exec/worker/launchers.h"
@@ -121,6 +121,8 @@ static void launch_succeeded(struct worker *w, const struct child *c)
 	audit_log_start(w, c);
 	worker_start_done(w, c);
 	worker_report_queue(w, 0);
+	if (w->launch->end_wanted != ATTEMPT_RUNNING)
+		worker_end(w, w->launch->end_wanted);
 }
 
 /*
@@ -176,6 +178,8 @@ static void launch_finished(
 	if (r == 0) {
 		note_cwd(w, report);
 		launch_succeeded(w, &child);
+	} else if (event == LAUNCH_LOST && w->launch->end_wanted != ATTEMPT_RUNNING) {
+		launch_failed(w, START_ERROR, xstrdup("ended before it was started"));
 	} else if (event == LAUNCH_LOST) {
 		launch_failed(w, START_TRANSIENT,
 			xstrdup("its process could not be created: the launcher ended, or did not answer within 10 seconds"));
@@ -229,6 +233,14 @@ void worker_launch_give_up(struct worker *w, enum start_failure reason, const ch
 	free(w->error);
 	w->error = xstrdup(why);
 	launcher_start_kill(w->launch->start);
+}
+
+bool worker_launch_end(struct worker *w, enum attempt_outcome why)
+{
+	if (!launcher_start_report(w->launch->start))
+		return false;
+	w->launch->end_wanted = why;
+	return true;
 }
 
 static char *launch_begin_error(int error)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker from the request to a launcher until exec(). */
 #pragma once
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/job/run.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -20,10 +21,16 @@ struct worker_launch {
 	char *command, *cwd, *artifact_path;
 	uid_t uid;
 	bool given_up;               /* reason and error of the worker are already set */
+	enum attempt_outcome end_wanted; /* ATTEMPT_RUNNING: none; else it is ended when it exists */
 };
 
 void worker_launch(struct worker *w, struct child_plan *p);
 void worker_launch_give_up(struct worker *w, enum start_failure reason, const char *why);
+/*
+ * The command may already run although its launcher has not answered. So the worker is ended when
+ * the launcher answers, or when the start counts as blocked. False: it still waits for a launcher.
+ */
+bool worker_launch_end(struct worker *w, enum attempt_outcome why);
 void worker_launch_ended(struct worker *w); /* its process has ended: records a failed setup */
 void worker_launch_free(struct worker *w);
 /* caller frees */

@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include "core/job/limits.h"
 #include "exec/worker/worker_start.h"
 #include "exec/worker/workers.h"

@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/child/launch.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/pam_session.h"

@@ -2,8 +2,8 @@
 /* The spawner's side of the PAM session of a worker. */
 #pragma once
 #include "base/clock.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include <stdbool.h>
 
 struct pam_session_plan;

@@ -7,7 +7,8 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/job/job.h"
+#include "core/start/start_failure.h"
 #include "exec/child/artifact_mount.h"
 #include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
@@ -19,7 +20,9 @@
 #include "exec/worker/setuid_hint.h"
 #include "exec/worker/worker.h"
 #include "exec/worker/worker_launch.h"
+#include "exec/worker/worker_results.h"
 #include "exec/worker/worker_session.h"
+#include "exec/worker/worker_state.h"
 #include "exec/worker/workers.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +44,8 @@ void worker_start_failed(struct worker *w, enum start_failure reason, char *why 
 {
 	w->phase = WORKER_NOT_STARTED;
 	epoll_source_close(&w->session);
+	worker_signs_done(w);
+	worker_results_done(w);
 	cgroup_release(w->all->groups, &w->group);
 	w->reason = reason;
 	free(w->error);
@@ -93,6 +98,8 @@ void worker_start_done(struct worker *w, const struct child *c)
 			&(struct orphan){.pid = c->pidns_init, .run = w->run, .fence = w->fence});
 	w->reports |= REPORT_STARTED;
 	worker_watch(w);
+	if (w->phase == WORKER_RUNNING)
+		worker_signs_started(w);
 	if (w->timeout && w->phase == WORKER_RUNNING)
 		deadline_set(
 			&w->all->deadlines, &w->deadline, clock_boot(&clock_system) + w->timeout);
@@ -139,6 +146,95 @@ static bool start_secrets_prepare(
 	return r == 0;
 }
 
+/* The channels for signs of the command. Commands of notices have none. */
+static bool start_signs_prepare(struct worker *w, const struct worker_start *s, struct worker_signs_offer *ret)
+{
+	int r = s->frame->part == 0 ? worker_signs_offer(w, &s->payload->spec, s->user, ret) : 0;
+
+	if (r < 0)
+		worker_start_failed(w, worker_start_failure(-r),
+			xprintf("could not create its notify channels: %s", strerror(-r)));
+	return r == 0;
+}
+
+/* The memory files that the command writes. */
+static bool start_files_prepare(struct worker *w, const struct worker_start *s)
+{
+	int r = s->frame->part == 0 && s->payload->spec.results ? worker_results_offer(w, s->user) : 0;
+
+	if (r == 0 && s->frame->part == 0 && s->payload->spec.gate)
+		r = worker_gate_offer(w, s->user);
+	if (r < 0)
+		worker_start_failed(w, worker_start_failure(-r),
+			xprintf("could not create a file for its results: %s", strerror(-r)));
+	return r == 0;
+}
+
+/* The directory that the attempts of the run share. */
+static bool start_state_prepare(struct worker *w, const struct worker_start *s, int *ret)
+{
+	int r = s->frame->part == 0 && s->payload->spec.checkpoint ? worker_state_open(w, s->user, ret) : 0;
+
+	if (r == -EBUSY)
+		worker_start_failed(w, START_TRANSIENT, xstrdup("the directory of an older run with its number is being removed"));
+	else if (r < 0)
+		worker_start_failed(w, worker_start_failure(-r),
+			xprintf("could not create the directory of its state: %s", strerror(-r)));
+	return r == 0;
+}
+
+/* The descriptors of the command from 3 on. */
+struct extra_fds {
+	int v[CHILD_EXTRA_FDS_MAX];
+	size_t n;
+};
+
+/*
+ * Returns the number that the descriptor has in the command; -1: there is none. A script has its text
+ * at JOB_SCRIPT_FD, so a descriptor with this number is passed once more with the next one.
+ */
+static int extra_fd_add(struct extra_fds *x, int fd)
+{
+	if (fd < 0)
+		return -1;
+	x->v[x->n++] = fd;
+	if (2 + x->n == JOB_SCRIPT_FD)
+		x->v[x->n++] = fd;
+	return 2 + (int)x->n;
+}
+
+/* The descriptors of the command besides its input and output. */
+struct channels {
+	struct secrets_files secrets;
+	struct worker_signs_offer signs;
+	int state;            /* owned; -1: none */
+	struct extra_fds fds; /* borrowed from the others and from the worker */
+	int results_fd, gate_fd, state_fd; /* numbers in the command; -1: none */
+};
+
+static void channels_done(struct channels *c)
+{
+	secrets_files_done(&c->secrets);
+	worker_signs_offer_done(&c->signs);
+	auto_fd_close(&c->state);
+}
+
+/* False: the start has failed. */
+static bool channels_prepare(struct worker *w, const struct worker_start *s, struct channels *c)
+{
+	if (!start_secrets_prepare(w, s, &c->secrets) || !start_signs_prepare(w, s, &c->signs) || !start_files_prepare(w, s) ||
+		!start_state_prepare(w, s, &c->state))
+		return false;
+	memcpy(c->fds.v, c->secrets.v, c->secrets.n * sizeof(c->fds.v[0]));
+	c->fds.n = c->secrets.n;
+	if (c->signs.pipe >= 0)
+		c->fds.v[c->fds.n++] = c->signs.pipe;
+	c->results_fd = extra_fd_add(&c->fds, w->results_fd);
+	c->gate_fd = extra_fd_add(&c->fds, w->gate_fd);
+	c->state_fd = extra_fd_add(&c->fds, c->state);
+	return true;
+}
+
 /* Creates the process through a launcher or the process of its PAM session. */
 static void worker_process_start(
 	struct worker *w, struct child_plan *p, const struct environment_source *from)
@@ -171,7 +267,7 @@ static void worker_plan_start(
 	struct child_plan plan;
 	AUTO_TEXT path = NULL;
 	AUTO_FD mount = -1;
-	AUTO_DONE(secrets_files) secrets = {};
+	AUTO_DONE(channels) with = {.signs.pipe = -1, .state = -1};
 	struct err e = {};
 	char *shell[4];
 
@@ -180,12 +276,12 @@ static void worker_plan_start(
 		worker_start_failed(w, START_SANDBOX, xstrdup(e.msg));
 		return;
 	}
-	if (!start_secrets_prepare(w, s, &secrets))
-		return;
 	if (!start_artifact_prepare(ws, s->artifact, &path, &mount, &e)) {
 		worker_start_failed(w, START_ARTIFACT, xstrdup(e.msg));
 		return;
 	}
+	if (!channels_prepare(w, s, &with))
+		return;
 	plan = (struct child_plan){.user = ws->change_user ? s->user : NULL,
 		.argv = command_argv(s, shell),
 		.cwd = cwd ? cwd : s->user->home,
@@ -195,8 +291,9 @@ static void worker_plan_start(
 		.cgroup_clone = ws->groups->can_clone_into,
 		.artifact = mount,
 		.artifact_path = mount >= 0 ? path : NULL,
-		.extra_fds = secrets.v,
-		.extra_fds_n = secrets.n,
+		.extra_fds = with.fds.v,
+		.extra_fds_n = with.fds.n,
+		.state = with.state >= 0 ? with.fds.n : 0,
 		.out = out,
 		.umask = (mode_t)o->umask,
 		.limits = limits,
@@ -209,6 +306,11 @@ static void worker_plan_start(
 			.start = s->frame,
 			.artifact = path,
 			.lang = ws->lang,
+			.notify_fd = with.signs.pipe >= 0 ? 3 + (int)with.secrets.n : -1,
+			.notify_socket = with.signs.socket,
+			.results_fd = with.results_fd,
+			.gate_fd = with.gate_fd,
+			.state_fd = with.state_fd,
 			.spawner = ws->spawner});
 	if (sandbox->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0) {
 		w->words = setuid_hint_words(plan.argv);
@@ -259,6 +361,7 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 		return w;
 	}
 	w->timeout = s->frame->timeout;
+	w->leaves = (s->payload->spec.cron || s->payload->spec.leaves) && s->frame->part == 0;
 	worker_plan_start(w, s, &limits.child, out);
 	if (worker_begun(w) && !w->error)
 		w->error = STEAL(limits.note);

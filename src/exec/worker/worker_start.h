@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts workers. */
 #pragma once
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "exec/child/child.h"
 #include "exec/worker/cgroup.h"
 #include <stdbool.h>

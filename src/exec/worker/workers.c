@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "core/job/start_failure.h"
+#include "core/start/start_failure.h"
 #include "exec/child/launch.h"
 #include "exec/child/sandbox.h"
 #include "exec/proto/frame.h"
@@ -12,11 +12,12 @@
 #include "exec/worker/procfs.h"
 #include "exec/worker/worker.h"
 #include "exec/worker/worker_start.h"
+#include "exec/worker/worker_state.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#define FDS_PER_WORKER 5 /* pidfd, pipe, output file, control group and its events */
+#define FDS_PER_WORKER 9 /* pidfd, pipe, output file, control group and its events, notify pipe and socket, results, gate */
 /* for the spawner itself, its connections and the descriptors that they pass */
 #define FDS_RESERVED 48
 
@@ -28,6 +29,7 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1},
 		.ep = ep,
 		.output_dir = output_dir,
+		.notify_dir = -1,
 		.spawner = spawner,
 		.groups = groups};
 	ws->outbox_end = &ws->outbox;
@@ -82,6 +84,7 @@ void workers_done(struct workers *ws)
 		next = w->next_dead;
 		worker_free(w);
 	}
+	worker_states_done(ws);
 	for (size_t i = 0; (known = map_next(&ws->orphans, &i));)
 		free(known);
 	map_done(&ws->by_run);
@@ -89,12 +92,15 @@ void workers_done(struct workers *ws)
 	map_done(&ws->orphans);
 	deadlines_done(&ws->deadlines);
 	deadlines_done(&ws->output_filters);
+	deadlines_done(&ws->signs);
 	launchers_done(&ws->launchers);
 	launch_stacks_free(ws->stacks);
 	sandbox_set_free(ws->sandboxes);
 	buf_done(&ws->children_text);
 	free(ws->pids);
 	free(ws->chunk);
+	if (ws->notify_dir >= 0)
+		close(ws->notify_dir);
 	if (ws->null >= 0)
 		close(ws->null);
 	if (ws->children >= 0)
@@ -281,10 +287,13 @@ usec_t workers_next_due(const struct workers *ws)
 {
 	usec_t next = deadlines_next(&ws->deadlines),
 	       output_filter = deadlines_next(&ws->output_filters),
-	       launch = launchers_next_due(&ws->launchers);
+	       launch = launchers_next_due(&ws->launchers),
+	       sign = deadlines_next(&ws->signs), state = deadlines_next(&ws->state_removals);
 
 	next = output_filter < next ? output_filter : next;
 	next = launch < next ? launch : next;
+	next = sign < next ? sign : next;
+	next = state < next ? state : next;
 	if (ws->lease_end && !ws->lease_over && ws->running && ws->lease_end < next)
 		next = ws->lease_end;
 	return ws->scan_wanted && ws->scan_after < next ? ws->scan_after : next;
@@ -299,6 +308,8 @@ void workers_run_due(struct workers *ws)
 	launchers_run_due(&ws->launchers, now);
 	while ((d = deadlines_take(&ws->deadlines, now)))
 		worker_deadline_passed(CONTAINER_OF(d, struct worker, deadline));
+	worker_signs_run_due(ws, now);
+	worker_states_run_due(ws, now);
 	while ((d = deadlines_take(&ws->output_filters, now))) {
 		struct worker *w = CONTAINER_OF(d, struct worker, output_filter.release);
 

@@ -40,6 +40,11 @@ struct workers {
 	struct map orphans;                 /* reparented children, by pid */
 	struct deadlines deadlines;
 	struct deadlines output_filters;
+	struct deadlines signs;
+	struct deadlines state_removals;
+	struct map states_removed;          /* directories that are being emptied, by run; see worker_state.c */
+	int notify_dir;                     /* owned: directory of the notify sockets; -1: none */
+	const char *notify_path;            /* borrowed: its path */
 	struct ends_spool spool;
 	struct worker *outbox, **outbox_end, *ending, *dead;
 	/* PAM sessions being opened; their workers count as running */

@@ -2,6 +2,7 @@
 /* Listens for PostgreSQL notifications, or watches the WAL file of a SQLite store. */
 #include "store/backend/change_watch.h"
 #include "base/err.h"
+#include "base/inotify.h"
 #include "base/text.h"
 #include "store/backend/db.h"
 #ifdef HAVE_POSTGRES
@@ -42,8 +43,9 @@ static bool wal_watch(struct change_watch *w, const char *where, struct err *e)
 	AUTO_TEXT for_name = xstrdup(where);
 
 	w->log = xprintf("%s-wal", basename(for_name));
-	w->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (w->inotify < 0 || inotify_add_watch(w->inotify, dirname(for_dir), IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0)
+	if (!inotify_new(&w->inotify, e))
+		return false;
+	if (inotify_add_watch(w->inotify, dirname(for_dir), IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0)
 		return err_errno(e, errno, "could not watch the store '%s'", where);
 	return true;
 }

@@ -43,6 +43,14 @@ struct db_options {
 	const struct db_sql *sql; /* NULL: the statements of the backend */
 };
 
+/* Values of the settings of the server with these names, and the servers. */
+struct db_durability {
+	char fsync[8], full_page_writes[8], synchronous_commit[16];
+	char synchronous_standby_names[64]; /* may be cut */
+	int64_t standbys;                   /* that are connected */
+	int64_t servers;                    /* named by the connection string */
+};
+
 enum db_step { DB_ROW, DB_DONE, DB_FAILED };
 
 /* An open database. The struct of each backend begins with this one. */
@@ -59,6 +67,12 @@ struct db {
 	_Atomic int64_t leave_by;    /* boottime; no wait lasts longer than this; 0: no limit. Set by any thread */
 	int64_t give_up_at;          /* boottime; no wait for a reply lasts longer than this; 0: no limit */
 	bool writing;                /* the open transaction writes */
+	/*
+	 * Statements without rows may be sent without waiting for the reply. Their errors are
+	 * returned by a later statement, or by commit.
+	 */
+	bool defer;
+	int64_t round_trips;         /* replies of the server that were waited for; 0 without a server */
 };
 
 /*
@@ -86,6 +100,13 @@ struct db_ops {
 	 * backend has no round trips.
 	 */
 	bool (*transact)(struct db *db, const int *queries, size_t n, struct err *e);
+	/*
+	 * Sends a query whose parameters are bound, without waiting for its rows. The next step of
+	 * this query waits; after a commit the rows are there. NULL as above.
+	 */
+	bool (*send)(struct db *db, int query, struct err *e);
+	/* Notifies other nodes after the commit. NULL: they watch the file. */
+	void (*notify)(struct db *db);
 	bool (*savepoint)(struct db *db, struct err *e);
 	bool (*release)(struct db *db, struct err *e);
 	bool (*rollback_to)(struct db *db, struct err *e); /* also releases the savepoint */
@@ -101,6 +122,8 @@ struct db_ops {
 	bool (*reserve_held)(struct db *db); /* allocates it again if there is room */
 	void (*reserve_release)(struct db *db);
 
+	/* Settings of the server on which the durability of commits depends. NULL: there is no server. */
+	bool (*durability)(struct db *db, struct db_durability *ret, struct err *e);
 	/*
 	 * Copies the store into a new file while others write. NULL: the database server has its
 	 * own tools.

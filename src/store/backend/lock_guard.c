@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "base/text.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCKS_MAX (4 << 20)  /* bytes of /proc/locks */
+#define FDINFO_MAX (4 << 20) /* bytes; an epoll descriptor has a line for each descriptor that it watches */
 #define CHECK_MS 10000       /* check interval without events: closing a duplicated descriptor causes none */
 #define CHECK_PAUSE_MS 20    /* minimum time between two checks */
 
@@ -44,31 +45,50 @@ struct guarded {
 	pid_t daemon;
 };
 
-/* "7: POSIX  ADVISORY  READ 4711 fe:01:1234 128 128"; the end may be EOF. */
-static bool line_is_lock(const char *line, pid_t pid, ino_t inode, off_t at)
+/* "lock:\t7: POSIX  ADVISORY  READ 4711 fe:01:1234 128 128"; the end may be EOF. */
+static bool line_is_lock(const char *line, ino_t inode, off_t at)
 {
 	char kind[16], end[24];
 	uintmax_t ino;
 	int64_t from;
-	int who;
 
-	return sscanf(line, "%*s %15s %*s %*s %d %*x:%*x:%ju %" SCNd64 " %23s", kind, &who, &ino, &from, end) == 5 &&
-	       strcmp(kind, "POSIX") == 0 && who == pid && ino == (uintmax_t)inode && from <= at &&
+	return sscanf(line, "lock: %*s %15s %*s %*s %*d %*x:%*x:%ju %" SCNd64 " %23s", kind, &ino, &from, end) == 4 &&
+	       strcmp(kind, "POSIX") == 0 && ino == (uintmax_t)inode && from <= at &&
 	       (strcmp(end, "EOF") == 0 || strtoll(end, NULL, 10) >= at);
 }
 
-/* F_GETLK reports only one of several holders, so /proc/locks is searched for the daemon. */
-static bool lock_listed(const struct guarded *g, size_t i)
+static bool descriptor_has_lock(const char *path, ino_t inode, off_t at)
 {
-	AUTO_DONE(buf) locks = {};
+	AUTO_DONE(buf) info = {};
 	char *save = NULL;
 
-	if (io_read_file("/proc/locks", &locks, LOCKS_MAX) < 0 || !locks.data)
-		return true; /* unknown: assume that the lock is held */
-	for (char *line = strtok_r(locks.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (line_is_lock(line, g->daemon, g->inode[i], kept[i].at))
+	if (io_read_file(path, &info, FDINFO_MAX) < 0 || !info.data)
+		return false; /* closed meanwhile */
+	for (char *line = strtok_r(info.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (line_is_lock(line, inode, at))
 			return true;
 	return false;
+}
+
+/*
+ * F_GETLK reports only one of several holders, so the descriptors of the daemon are searched. /proc/locks is not used: the
+ * kernel returns it in parts, and omits entries when other processes release locks between two parts.
+ */
+static bool lock_listed(const struct guarded *g, size_t i)
+{
+	AUTO_TEXT where = xprintf("/proc/%d/fdinfo", (int)g->daemon);
+	DIR *dir = opendir(where);
+	const struct dirent *d;
+	bool found = !dir; /* unknown: assume that the lock is held */
+
+	while (!found && (d = readdir(dir))) {
+		AUTO_TEXT path = xprintf("%s/%s", where, d->d_name);
+
+		found = d->d_name[0] != '.' && descriptor_has_lock(path, g->inode[i], kept[i].at);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
 }
 
 static bool daemon_holds(const struct guarded *g, size_t i)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PostgreSQL backend: statements, transactions and pipelining, with a timeout for every wait. */
+/* PostgreSQL backend: statements and transactions, with a timeout for every wait. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "store/backend/postgres.h"
+#include "store/backend/postgres_pipeline.h"
 #include "store/backend/queries.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +15,12 @@
 #include <time.h>
 
 #define SLICE_MS 250 /* interval at which a wait checks leave_by */
+
+/*
+ * After this time without a reply, BEGIN has its own round trip: if the connection was lost meanwhile, no COMMIT was sent,
+ * and the batch can be refused instead of being unknown.
+ */
+#define IDLE_MAX (500 * USEC_MSEC)
 
 static struct db_postgres *pg_db(struct db *db)
 {
@@ -32,6 +39,7 @@ static const struct {
 } meanings[] = {
 	{"08", ERR_UNREACHABLE},
 	{"57P", ERR_UNREACHABLE},   /* shutdown, crash, cannot connect now, idle timeout */
+	{"25006", ERR_UNREACHABLE}, /* read-only: a standby; another server may be the primary now */
 	{"25P03", ERR_UNREACHABLE}, /* idle in transaction timeout: the server has ended the session */
 	{"40003", ERR_UNREACHABLE},
 	{"40", ERR_BUSY},           /* deadlock, serialisation */
@@ -39,7 +47,6 @@ static const struct {
 	{"57014", ERR_BUSY},        /* statement timeout */
 	{"53100", ERR_FULL},
 	{"53", ERR_BUSY},           /* too many connections, out of memory */
-	{"25006", ERR_BUSY},        /* read-only: a standby, or a server that becomes one */
 	{"54", ERR_TOO_LARGE},
 	{"58", ERR_UNREACHABLE},    /* I/O error of the server: it will restart */
 	{"XX", ERR_REFUSED},        /* damaged data */
@@ -59,6 +66,21 @@ static int line_length(const char *s)
 	return (int)strcspn(s, "\n");
 }
 
+/*
+ * Only this program prepares statements in its session. If one is unknown or exists already, the connection led to the
+ * session of another client.
+ */
+static bool session_was_exchanged(const char *sqlstate)
+{
+	return sqlstate && (strcmp(sqlstate, "26000") == 0 || strcmp(sqlstate, "42P05") == 0);
+}
+
+static bool refuse_pooler(struct err *e)
+{
+	return err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler in transaction mode; "
+		"connect to the server itself, or configure the pooler for session mode");
+}
+
 bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, struct err *e)
 {
 	const char *state = r ? PQresultErrorField(r, PG_DIAG_SQLSTATE) : NULL;
@@ -69,6 +91,8 @@ bool postgres_fail(struct db_postgres *d, const PGresult *r, const char *what, s
 		kind = ERR_UNREACHABLE;
 	if (!why || !why[0])
 		why = "no answer";
+	if (session_was_exchanged(state))
+		return refuse_pooler(e);
 	return err_set(e, kind, "store at PostgreSQL: %s: %.*s", what, line_length(why), why);
 }
 
@@ -94,14 +118,14 @@ bool postgres_wait(struct db_postgres *d, short events, usec_t deadline)
 }
 
 /* The time at which a missing reply makes the connection lost. */
-static usec_t reply_deadline(const struct db_postgres *d)
+usec_t postgres_reply_deadline(const struct db_postgres *d)
 {
 	usec_t by = clock_boot(&clock_system) + d->timeouts.answer_ms * USEC_MSEC;
 
 	return d->db.give_up_at && d->db.give_up_at < by ? d->db.give_up_at : by;
 }
 
-static bool pg_flush(struct db_postgres *d, usec_t deadline)
+bool postgres_flush(struct db_postgres *d, usec_t deadline)
 {
 	int r;
 
@@ -117,11 +141,12 @@ static bool pg_flush(struct db_postgres *d, usec_t deadline)
  */
 static PGresult *await_result(struct db_postgres *d)
 {
-	usec_t deadline = reply_deadline(d);
+	usec_t deadline = postgres_reply_deadline(d);
 	PGresult *kept = NULL, *r;
 
 	db_wait_mark(&d->db, true);
-	if (!pg_flush(d, deadline))
+	d->db.round_trips++;
+	if (!postgres_flush(d, deadline))
 		goto lost;
 	for (;;) {
 		while (PQisBusy(d->c))
@@ -130,6 +155,7 @@ static PGresult *await_result(struct db_postgres *d)
 		r = PQgetResult(d->c);
 		if (!r) {
 			db_wait_mark(&d->db, false);
+			d->answered_at = clock_boot(&clock_system);
 			return kept;
 		}
 		if (kept && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
@@ -146,7 +172,7 @@ lost:
 	return NULL;
 }
 
-static bool result_ok(const PGresult *r)
+bool postgres_result_ok(const PGresult *r)
 {
 	return r && (PQresultStatus(r) == PGRES_COMMAND_OK || PQresultStatus(r) == PGRES_TUPLES_OK);
 }
@@ -156,27 +182,31 @@ static PGresult *result_or_error(struct db_postgres *d, bool sent, const char *w
 {
 	PGresult *r = sent ? await_result(d) : NULL;
 
-	if (result_ok(r))
+	if (postgres_result_ok(r))
 		return r;
 	postgres_fail(d, r, what, e);
 	PQclear(r);
 	return NULL;
 }
 
-static bool session_usable(const struct db_postgres *d)
+bool postgres_usable(const struct db_postgres *d)
 {
 	return d->c && PQstatus(d->c) != CONNECTION_BAD;
 }
 
 PGresult *postgres_run(struct db_postgres *d, const char *sql, const char *what, struct err *e)
 {
-	return result_or_error(d, session_usable(d) && PQsendQuery(d->c, sql), what, e);
+	if (!postgres_pipeline_flush(d, e))
+		return NULL;
+	return result_or_error(d, postgres_usable(d) && PQsendQuery(d->c, sql), what, e);
 }
 
 PGresult *postgres_run_with(struct db_postgres *d, const char *sql, int n, const char *const *values, const char *what,
 	struct err *e)
 {
-	return result_or_error(d, session_usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
+	if (!postgres_pipeline_flush(d, e))
+		return NULL;
+	return result_or_error(d, postgres_usable(d) && PQsendQueryParams(d->c, sql, n, NULL, values, NULL, NULL, 0), what, e);
 }
 
 static bool pg_run_text(struct db_postgres *d, enum postgres_text text, const char *what, struct err *e)
@@ -194,6 +224,7 @@ static void clear_statement(struct pg_statement *s)
 	PQclear(s->result);
 	s->result = NULL;
 	s->row = 0;
+	s->sent = false;
 }
 
 static void pg_close(struct db *db)
@@ -208,6 +239,7 @@ static void pg_close(struct db *db)
 		free(d->statements[i].numbers);
 	}
 	PQfinish(d->c);
+	free(d->queued);
 	free(d->statements);
 	free(d->where);
 	free(d);
@@ -237,8 +269,7 @@ static bool session_is_exclusive(struct db_postgres *d, struct err *e)
 		  server_process_read(&beside, other, e) && server_process_read(d, again, e);
 
 	if (ok && (strcmp(mine, other) == 0 || strcmp(mine, again) != 0))
-		ok = err_set(e, ERR_REFUSED, "the store at PostgreSQL is behind a pooler in transaction mode; "
-			"connect to the server itself, or configure the pooler for session mode");
+		ok = refuse_pooler(e);
 	PQfinish(beside.c);
 	return ok;
 }
@@ -282,7 +313,7 @@ static bool check_shape(const struct db_query *q, const PGresult *r, struct err 
 static bool prepare_one(struct db_postgres *d, int query, struct err *e)
 {
 	const struct db_query *q = &d->db.sql->queries[query];
-	PGresult *r = result_or_error(d, session_usable(d) && PQsendPrepare(d->c, q->name, q->sql, 0, NULL), q->name, e);
+	PGresult *r = result_or_error(d, postgres_usable(d) && PQsendPrepare(d->c, q->name, q->sql, 0, NULL), q->name, e);
 
 	d->statements[query].prepared = r != NULL;
 	PQclear(r);
@@ -292,7 +323,7 @@ static bool prepare_one(struct db_postgres *d, int query, struct err *e)
 static bool check_one(struct db_postgres *d, int query, struct err *e)
 {
 	const struct db_query *q = &d->db.sql->queries[query];
-	PGresult *r = result_or_error(d, session_usable(d) && PQsendDescribePrepared(d->c, q->name), q->name, e);
+	PGresult *r = result_or_error(d, postgres_usable(d) && PQsendDescribePrepared(d->c, q->name), q->name, e);
 	bool ok = r && check_shape(q, r, e);
 
 	PQclear(r);
@@ -325,6 +356,7 @@ static bool connect_again(struct db_postgres *d, struct err *e)
 {
 	for (int i = 0; i < d->db.sql->n_queries; i++)
 		d->statements[i].prepared = false;
+	postgres_pipeline_drop(d);
 	return postgres_connect(d, e);
 }
 
@@ -346,25 +378,41 @@ static bool pg_reconnect(struct db *db, int wait_ms, struct err *e)
 
 /* ---- transactions ---- */
 
-static bool pg_begin(struct db *db, bool write, struct err *e)
+/* Whether the server has closed the connection, as far as this host knows. */
+static bool closed_by_server(struct db_postgres *d)
 {
-	return pg_run_text(pg_db(db), write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
+	struct pollfd fd = {.fd = PQsocket(d->c), .events = POLLIN};
+
+	for (int i = 0; i < 3 && poll(&fd, 1, 0) > 0; i++)
+		if (!PQconsumeInput(d->c))
+			return true;
+	return PQstatus(d->c) == CONNECTION_BAD;
 }
 
-/* After COMMIT was sent, a missing reply means that the outcome is unknown. */
-static bool pg_commit(struct db *db, struct err *e)
+static bool begin_may_wait(struct db_postgres *d)
+{
+	return d->db.defer && postgres_usable(d) && clock_boot(&clock_system) - d->answered_at < IDLE_MAX &&
+	       !closed_by_server(d);
+}
+
+static bool pg_begin(struct db *db, bool write, struct err *e)
 {
 	struct db_postgres *d = pg_db(db);
-	bool open = d->c && PQtransactionStatus(d->c) == PQTRANS_INTRANS;
-	PGresult *r = postgres_run(d, db->sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
-	bool committed = r && strcmp(PQcmdStatus(r), "COMMIT") == 0;
 
-	PQclear(r);
-	if (!r && open && e->kind == ERR_UNREACHABLE)
-		e->kind = ERR_UNCERTAIN;
-	if (r && !committed)
-		err_set(e, ERR_INTERNAL, "store at PostgreSQL: the transaction was rolled back");
-	return committed;
+	d->notifies = false;
+	if (write && begin_may_wait(d))
+		return postgres_pipeline_text(d, TEXT_POSTGRES_BEGIN_WRITE, "begin", e);
+	return pg_run_text(d, write ? TEXT_POSTGRES_BEGIN_WRITE : TEXT_POSTGRES_BEGIN_READ, "begin", e);
+}
+
+/*
+ * A warning during COMMIT: the server has committed locally and no longer waits for its standbys,
+ * because an administrator cancelled the wait or the server stops. A failover may lose the commit.
+ */
+bool postgres_commit_is_durable(const struct db_postgres *d, struct err *e)
+{
+	return !d->warning[0] ||
+	       err_set(e, ERR_UNCERTAIN, "store at PostgreSQL: the commit may not be replicated: %s", d->warning);
 }
 
 static void pg_rollback(struct db *db)
@@ -372,18 +420,77 @@ static void pg_rollback(struct db *db)
 	struct db_postgres *d = pg_db(db);
 	struct err ignored;
 
+	postgres_pipeline_flush(d, &ignored);
 	if (d->c && PQtransactionStatus(d->c) != PQTRANS_IDLE)
 		pg_run_text(d, TEXT_POSTGRES_ROLLBACK, "roll back", &ignored);
 }
 
+/*
+ * After COMMIT was sent, a missing reply means that the outcome is unknown. The server does not
+ * apply the statement timeout to the commit itself, and the client never cancels it.
+ */
+static bool pg_commit(struct db *db, struct err *e)
+{
+	struct db_postgres *d = pg_db(db);
+	bool open = d->c && PQtransactionStatus(d->c) == PQTRANS_INTRANS;
+	struct err ignored;
+	PGresult *r;
+	bool committed;
+
+	if (db->defer) {
+		committed = postgres_pipeline_commit(d, e);
+		if (!committed)
+			pg_rollback(db);
+		return committed;
+	}
+	d->warning[0] = '\0';
+	r = postgres_run(d, db->sql->texts[TEXT_POSTGRES_COMMIT], "commit", e);
+	committed = r && strcmp(PQcmdStatus(r), "COMMIT") == 0;
+	PQclear(r);
+	if (!r && open && e->kind == ERR_UNREACHABLE)
+		e->kind = ERR_UNCERTAIN;
+	if (committed && !postgres_commit_is_durable(d, e))
+		return false;
+	if (r && !committed)
+		err_set(e, ERR_INTERNAL, "store at PostgreSQL: the transaction was rolled back");
+	if (committed && d->notifies)
+		pg_run_text(d, TEXT_POSTGRES_NOTIFY, "notify", &ignored);
+	return committed;
+}
+
+static void pg_notify_peers(struct db *db)
+{
+	pg_db(db)->notifies = true;
+}
+
+/* Runs the queries as one transaction in a single round trip. */
+static bool pg_transact(struct db *db, const int *queries, size_t n, struct err *e)
+{
+	struct db_postgres *d = pg_db(db);
+	bool ok = postgres_pipeline_text(d, TEXT_POSTGRES_BEGIN_WRITE, "begin", e);
+
+	d->notifies = false;
+	for (size_t i = 0; i < n && ok; i++)
+		ok = postgres_pipeline_query(d, queries[i], true, e);
+	if (ok && postgres_pipeline_commit(d, e))
+		return true;
+	pg_rollback(db);
+	return false;
+}
+
+static bool pg_queue_text(struct db *db, enum postgres_text text, const char *what, struct err *e)
+{
+	return db->defer ? postgres_pipeline_text(pg_db(db), (int)text, what, e) : pg_run_text(pg_db(db), text, what, e);
+}
+
 static bool pg_savepoint(struct db *db, struct err *e)
 {
-	return pg_run_text(pg_db(db), TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
+	return pg_queue_text(db, TEXT_POSTGRES_SAVEPOINT, "savepoint", e);
 }
 
 static bool pg_release(struct db *db, struct err *e)
 {
-	return pg_run_text(pg_db(db), TEXT_POSTGRES_RELEASE, "release", e);
+	return pg_queue_text(db, TEXT_POSTGRES_RELEASE, "release", e);
 }
 
 static bool pg_rollback_to(struct db *db, struct err *e)
@@ -411,117 +518,25 @@ static bool execute(struct db_postgres *d, int query, struct err *e)
 	const struct db_query *q = &d->db.sql->queries[query];
 	struct pg_statement *s = &d->statements[query];
 
+	if (s->sent || postgres_pipeline_pending(d))
+		return (s->sent || postgres_pipeline_query(d, query, true, e)) && postgres_pipeline_flush(d, e);
 	if (!s->prepared && !prepare_one(d, query, e))
 		return false;
-	s->result = result_or_error(d, session_usable(d) && PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0), q->name, e);
+	s->result = result_or_error(d, postgres_usable(d) && PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0), q->name, e);
 	s->row = -1;
 	return s->result != NULL;
 }
 
-/* ---- a transaction in one round trip (pipeline mode) ---- */
-
-static bool send_statement(struct db_postgres *d, int query)
+static bool pg_send(struct db *db, int query, struct err *e)
 {
-	const struct db_query *q = &d->db.sql->queries[query];
-	const struct pg_statement *s = &d->statements[query];
-
-	return (s->prepared || PQsendPrepare(d->c, q->name, q->sql, 0, NULL)) &&
-	       PQsendQueryPrepared(d->c, q->name, q->n_params, s->values, NULL, NULL, 0);
+	return postgres_pipeline_query(pg_db(db), query, true, e);
 }
 
-static bool send_transaction(struct db_postgres *d, const int *queries, size_t n)
+/* Statements without rows are sent without waiting for the reply, if the batch allows it. */
+static bool reply_may_wait(const struct db_postgres *d, int query)
 {
-	const char *const *texts = d->db.sql->texts;
-	bool ok = PQenterPipelineMode(d->c) && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_BEGIN_WRITE], 0, NULL, NULL, NULL, NULL, 0);
-
-	for (size_t i = 0; i < n && ok; i++)
-		ok = send_statement(d, queries[i]);
-	return ok && PQsendQueryParams(d->c, texts[TEXT_POSTGRES_COMMIT], 0, NULL, NULL, NULL, NULL, 0) && PQpipelineSync(d->c);
-}
-
-/*
- * The next result of the pipeline; a NULL separates two results. NULL: no reply within the timeout.
- */
-static PGresult *pipeline_next(struct db_postgres *d, usec_t deadline)
-{
-	for (int empty = 0; empty < 2; empty++) {
-		PGresult *r;
-
-		while (PQisBusy(d->c))
-			if (!postgres_wait(d, POLLIN, deadline) || !PQconsumeInput(d->c))
-				return NULL;
-		r = PQgetResult(d->c);
-		if (r)
-			return r;
-	}
-	return NULL;
-}
-
-/* Expects a successful result and stores it in *ret, unless ret is NULL. */
-static bool pipeline_expect(struct db_postgres *d, usec_t deadline, const char *what, PGresult **ret, struct err *e)
-{
-	PGresult *r = pipeline_next(d, deadline);
-	bool ok = result_ok(r) || postgres_fail(d, r, what, e);
-
-	if (ok && ret)
-		*ret = STEAL(r);
-	PQclear(r);
-	return ok;
-}
-
-static bool pipeline_read(struct db_postgres *d, const int *queries, size_t n, usec_t deadline, struct err *e)
-{
-	bool ok = pipeline_expect(d, deadline, "begin", NULL, e);
-
-	for (size_t i = 0; i < n && ok; i++) {
-		struct pg_statement *s = &d->statements[queries[i]];
-		const char *name = d->db.sql->queries[queries[i]].name;
-
-		s->prepared = s->prepared || pipeline_expect(d, deadline, name, NULL, e);
-		ok = s->prepared && pipeline_expect(d, deadline, name, &s->result, e);
-		s->row = -1;
-	}
-	return ok && pipeline_expect(d, deadline, "commit", NULL, e);
-}
-
-/* Discards the remaining results up to the sync point; then the session can be used again. */
-static bool end_pipeline(struct db_postgres *d, usec_t deadline)
-{
-	PGresult *r;
-
-	while ((r = pipeline_next(d, deadline))) {
-		bool end = PQresultStatus(r) == PGRES_PIPELINE_SYNC;
-
-		PQclear(r);
-		if (end)
-			return PQexitPipelineMode(d->c);
-	}
-	return false;
-}
-
-static bool pg_transact(struct db *db, const int *queries, size_t n, struct err *e)
-{
-	struct db_postgres *d = pg_db(db);
-	usec_t deadline = reply_deadline(d);
-	bool ok, whole;
-
-	if (!session_usable(d) || !send_transaction(d, queries, n)) {
-		PQfinish(STEAL(d->c));
-		return postgres_fail(d, NULL, "begin", e);
-	}
-	db_wait_mark(db, true);
-	ok = pg_flush(d, deadline) ? pipeline_read(d, queries, n, deadline, e) : postgres_fail(d, NULL, "begin", e);
-	whole = end_pipeline(d, deadline);
-	db_wait_mark(db, false);
-	if (whole) {
-		pg_rollback(db);
-		return ok;
-	}
-	PQfinish(STEAL(d->c));
-	if (ok)
-		err_set(e, ERR_UNCERTAIN, "store at PostgreSQL: no answer");
-	e->kind = ERR_UNCERTAIN;
-	return false;
+	return d->db.defer && d->db.writing && d->db.sql->queries[query].n_columns == 0 &&
+	       (postgres_pipeline_pending(d) || (postgres_usable(d) && PQtransactionStatus(d->c) == PQTRANS_INTRANS));
 }
 
 static enum db_step pg_step(struct db *db, int query, struct err *e)
@@ -529,6 +544,8 @@ static enum db_step pg_step(struct db *db, int query, struct err *e)
 	struct db_postgres *d = pg_db(db);
 	struct pg_statement *s = &d->statements[query];
 
+	if (!s->result && !s->sent && reply_may_wait(d, query))
+		return postgres_pipeline_query(d, query, false, e) ? DB_DONE : DB_FAILED;
 	if (!s->result && !execute(d, query, e))
 		return DB_FAILED;
 	return ++s->row < PQntuples(s->result) ? DB_ROW : DB_DONE;
@@ -575,7 +592,9 @@ const struct db_ops db_postgres_ops = {
 	.begin = pg_begin,
 	.commit = pg_commit,
 	.rollback = pg_rollback,
+	.notify = pg_notify_peers,
 	.transact = pg_transact,
+	.send = pg_send,
 	.savepoint = pg_savepoint,
 	.release = pg_release,
 	.rollback_to = pg_rollback_to,
@@ -587,4 +606,5 @@ const struct db_ops db_postgres_ops = {
 	.reset = pg_reset,
 	.reserve_held = pg_reserve_held,
 	.reserve_release = pg_reserve_release,
+	.durability = postgres_durability,
 };

@@ -9,6 +9,9 @@
 #include <string.h>
 
 #define CONNECT_MAX (15 * USEC_SEC) /* for the whole connection setup, if the server replies to each step */
+#define STEP_MS 1000                /* for a step of the setup, if there are several servers */
+#define PATIENT_ROUND 4             /* every fourth round through the servers has the timeout of a reply */
+#define DEFAULT_PORT "5432"
 #define OLDEST_SERVER 130000
 
 static int at_most(int ms, usec_t t)
@@ -23,13 +26,15 @@ struct pg_timeouts postgres_timeouts(usec_t lease)
 	return (struct pg_timeouts){.lock_ms = at_most(2000, l / 6), .statement_ms = at_most(5000, l / 4), .answer_ms = at_most(8000, l / 3)};
 }
 
-/*
- * Server notices repeat what the errors say. Without a receiver libpq would print them to stderr.
- */
-static void drop_notice(void *arg, const PGresult *notice)
+/* Keeps warnings, which matter during COMMIT. Without a receiver libpq would print them to stderr. */
+static void on_notice(void *arg, const PGresult *notice)
 {
-	(void)arg;
-	(void)notice;
+	struct db_postgres *d = arg;
+	const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+
+	if (text_equal(severity, "WARNING"))
+		snprintf(d->warning, sizeof(d->warning), "%s", text ? text : "a warning without text");
 }
 
 /* ---- which servers ---- */
@@ -94,6 +99,10 @@ static void server_nth(PGconn *c, size_t n, struct server *ret)
 	*ret = (struct server){.host = list_nth(conninfo_value(all, "host"), n), .hostaddr = list_nth(conninfo_value(all, "hostaddr"), n),
 		.port = list_nth(conninfo_value(all, "port"), n)};
 	PQconninfoFree(all);
+	if (ret->port && !ret->port[0]) { /* an empty value would not replace the list of ports */
+		free(ret->port);
+		ret->port = xstrdup(DEFAULT_PORT);
+	}
 }
 
 /*
@@ -120,23 +129,23 @@ bool postgres_address_check(const char *where, struct err *e)
 static PGconn *connect_start(const struct db_postgres *d, const struct server *s)
 {
 	char silence[16];
-	/* Later entries win, so that the connection string in dbname overrides the first five. */
+	/* Later entries win, so that the connection string in dbname overrides the first six. */
 	const char *const names[] = {"keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-		"fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port", NULL};
-	const char *const values[] = {"3", "2", "3", silence, "jobsched", d->where, "UTF8", s->host, s->hostaddr, s->port, NULL};
+		"target_session_attrs", "fallback_application_name", "dbname", "client_encoding", "host", "hostaddr", "port", NULL};
+	const char *const values[] = {"3", "2", "3", silence, "read-write", "jobsched", d->where, "UTF8", s->host, s->hostaddr, s->port, NULL};
 
 	snprintf(silence, sizeof(silence), "%d", d->timeouts.answer_ms);
 	return PQconnectStartParams(names, values, 1);
 }
 
-/* Each step of the setup has the timeout of a reply. */
-static bool connect_poll(struct db_postgres *d)
+/* Each step of the setup has the timeout 'step_ms'. */
+static bool connect_poll(struct db_postgres *d, int step_ms)
 {
 	usec_t end = clock_boot(&clock_system) + CONNECT_MAX;
 	PostgresPollingStatusType next = PQstatus(d->c) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
 
 	while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
-		usec_t silent = clock_boot(&clock_system) + d->timeouts.answer_ms * USEC_MSEC;
+		usec_t silent = clock_boot(&clock_system) + step_ms * USEC_MSEC;
 
 		if (!postgres_wait(d, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, silent < end ? silent : end))
 			return false;
@@ -145,11 +154,11 @@ static bool connect_poll(struct db_postgres *d)
 	return next == PGRES_POLLING_OK;
 }
 
-static bool connect_finish(struct db_postgres *d, struct err *e)
+static bool connect_finish(struct db_postgres *d, int step_ms, struct err *e)
 {
 	const char *why;
 
-	if (connect_poll(d))
+	if (connect_poll(d, step_ms))
 		return true;
 	why = PQstatus(d->c) == CONNECTION_BAD ? PQerrorMessage(d->c) : "no answer";
 	err_set(e, ERR_UNREACHABLE, "could not connect to the store at PostgreSQL: %.*s", (int)strcspn(why, "\n"), why);
@@ -157,53 +166,47 @@ static bool connect_finish(struct db_postgres *d, struct err *e)
 	return false;
 }
 
+/* Tries the n servers of 'all', beginning with the one that was used last. */
+static bool connect_to_each(struct db_postgres *d, PGconn *all, size_t n, int step_ms, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		AUTO_DONE(server) s = {};
+		size_t at = (d->server + i) % n;
+
+		server_nth(all, at, &s);
+		d->c = connect_start(d, &s);
+		if (connect_finish(d, step_ms, e)) {
+			d->server = at;
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
- * Tries the servers in order. libpq does so itself, but hangs on a server that accepts the
- * connection and never replies.
+ * libpq can try several servers itself, but hangs on a server that accepts the connection and never
+ * replies. A server that is cut off from the network must not delay the others for long, so most
+ * rounds have a short timeout; the others find a server that is slow.
  */
 static bool connect_to_any(struct db_postgres *d, struct err *e)
 {
 	PGconn *all = connect_start(d, &(struct server){});
 	size_t n = servers_count(all);
-	bool ok = false;
+	int step_ms = d->timeouts.answer_ms;
+	bool ok;
 
+	d->servers = n;
 	if (n == 1) {
 		d->c = all;
-		return connect_finish(d, e);
+		return connect_finish(d, step_ms, e);
 	}
-	for (size_t i = 0; i < n && !ok; i++) {
-		AUTO_DONE(server) s = {};
-
-		server_nth(all, i, &s);
-		d->c = connect_start(d, &s);
-		ok = connect_finish(d, e);
-	}
+	if (++d->rounds % PATIENT_ROUND != 0 && step_ms > STEP_MS)
+		step_ms = STEP_MS;
+	ok = connect_to_each(d, all, n, step_ms, e);
+	if (ok)
+		d->rounds = 0;
 	PQfinish(all);
 	return ok;
-}
-
-/* ---- a session ---- */
-
-static bool session_setup(struct db_postgres *d, enum postgres_text text, struct err *e)
-{
-	PGresult *r = postgres_run(d, d->db.sql->texts[text], "set up", e);
-
-	PQclear(r);
-	return r != NULL;
-}
-
-static bool session_set_timeouts(struct db_postgres *d, struct err *e)
-{
-	char statement[16], lock[16], silence[16];
-	const char *const values[] = {statement, lock, silence};
-	PGresult *r;
-
-	snprintf(statement, sizeof(statement), "%d", d->timeouts.statement_ms);
-	snprintf(lock, sizeof(lock), "%d", d->timeouts.lock_ms);
-	snprintf(silence, sizeof(silence), "%d", d->timeouts.answer_ms);
-	r = postgres_run_with(d, d->db.sql->texts[TEXT_POSTGRES_SETUP_BOUNDS], ELEMENTS(values), values, "set up", e);
-	PQclear(r);
-	return r != NULL;
 }
 
 bool postgres_connect(struct db_postgres *d, struct err *e)
@@ -216,11 +219,10 @@ bool postgres_connect(struct db_postgres *d, struct err *e)
 	db_wait_mark(&d->db, false);
 	if (!there)
 		return false;
-	PQsetNoticeReceiver(d->c, drop_notice, NULL);
+	PQsetNoticeReceiver(d->c, on_notice, d);
 	PQsetnonblocking(d->c, 1);
 	if (PQserverVersion(d->c) < OLDEST_SERVER)
 		return err_set(e, ERR_REFUSED, "the PostgreSQL server is version %d, jobsched needs 13 or newer",
 			PQserverVersion(d->c) / 10000);
-	return session_setup(d, TEXT_POSTGRES_SETUP, e) && (!d->lease || session_set_timeouts(d, e)) &&
-	       (!d->read_only || session_setup(d, TEXT_POSTGRES_SETUP_READER, e));
+	return postgres_session_setup(d, e);
 }

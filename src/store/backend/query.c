@@ -42,6 +42,14 @@ void query_text(struct query *q, const char *s)
 	q->db->ops->bind_text(q->db, q->id, next_param(q, true), s);
 }
 
+bool query_send(struct query *q)
+{
+	if (q->bound != declaration_of(q)->n_params)
+		query_misuse(q, "a parameter is not bound");
+	q->failed = q->db->ops->send && !q->db->ops->send(q->db, q->id, q->e);
+	return !q->failed;
+}
+
 bool query_row(struct query *q)
 {
 	enum db_step step;

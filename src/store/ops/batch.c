@@ -7,10 +7,13 @@
 #include "store/counters.h"
 #include "store/events.h"
 #include "store/ops/batch_failpoints.h"
+#include "store/ops/batch_wake.h"
 #include "store/ops/node/leases.h"
-#include "store/ops/notices_due.h"
 #include "store/ops/op_private.h"
+#include "store/ops/run/run_moves.h"
+#include "store/ops/run/slot_density.h"
 #include "store/outcomes.h"
+#include "store/set.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include "store/wakeup.h"
@@ -32,8 +35,11 @@ struct batch {
 	enum way way;
 	bool no_growth;    /* the disk is full */
 	bool repeatable;   /* a batch with an unknown commit is repeated without reading back its outcome */
+	size_t moved;      /* runs that moved before this batch and are not written yet */
 	bool leases;       /* only lease renewals: they must be fast, and no wake-up time depends on them */
 	struct batch_wake wake;
+	struct batch_wake_reads reads;
+	struct row_ids_refill refill;
 };
 
 /* Errors that end the whole transaction. Other errors concern one statement. */
@@ -43,21 +49,54 @@ static bool ends_batch(enum err_kind kind)
 	       kind == ERR_REFUSED;
 }
 
+/* Whether the batch waits for other writers, see writers_serialise(). */
+static bool batch_is_ordered(const struct batch *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		const struct op_info *info = op_info(b->ops[i]);
+
+		if (!info->unordered && !(info->stands_alone && info->stands_alone(b->ops[i])))
+			return true;
+	}
+	return false;
+}
+
 /*
  * On PostgreSQL the engines write one after another, as SQLite enforces it: a batch locks jobs,
  * runs and permits in any order, and its counts must stay valid until the commit. This lock is
- * taken before all others, so a waiting engine holds no lock that the current writer needs.
+ * taken before all others, so a waiting engine holds no lock that the current writer needs. A batch
+ * that only adds jobs writes rows that no other engine knows yet, and does not take it.
  */
 static bool writers_serialise(const struct batch *b, struct err *e)
 {
 	AUTO_QUERY q = {};
-	bool unordered = true;
 
-	for (size_t i = 0; i < b->n; i++)
-		unordered = unordered && op_info(b->ops[i])->unordered;
-	if (unordered || !b->s->db->ops->reconnects)
+	if (!b->s->db->ops->reconnects || !batch_is_ordered(b))
 		return true;
 	q = query_start(b->s->db, Q_TURN_TAKE, e);
+	return query_finish(&q);
+}
+
+/*
+ * Locks the owners of which the batch takes names, keys or the last jobs that they may have, in
+ * ascending order and before any job, run or limit.
+ */
+static bool owners_lock(const struct batch *b, struct err *e)
+{
+	AUTO_QUERY q = {};
+	AUTO_SET owners = {};
+	AUTO_SET jobs = {};
+
+	if (!b->s->db->ops->reconnects)
+		return true;
+	for (size_t i = 0; i < b->n; i++)
+		if (op_info(b->ops[i])->owners)
+			op_info(b->ops[i])->owners(b->s, b->ops[i], &owners, &jobs);
+	if (owners.n == 0 && jobs.n == 0)
+		return true;
+	q = query_start(b->s->db, Q_OWNERS_LOCK, e);
+	query_text(&q, set_json(&owners));
+	query_text(&q, set_json(&jobs));
 	return query_finish(&q);
 }
 
@@ -121,40 +160,8 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 	return true;
 }
 
-static usec_t never_if_none(usec_t t)
-{
-	return t ? t : USEC_NEVER;
-}
-
-/*
- * Reads when the daemon must wake up next: for a slot, a pause, a deadline, a notice or a queued
- * run.
- */
-static bool wake_times_read(struct batch *b, struct err *e)
-{
-	struct store *s = b->s;
-	AUTO_QUERY slot = query_start(s->db, Q_DUE_FIRST, e);
-
-	b->wake = BATCH_WAKE_NEVER;
-	if (b->leases && s->db->ops->reconnects)
-		return true;
-	for (size_t i = 0; i < b->n; i++)
-		if (b->ops[i]->ok && !op_info(b->ops[i])->phase)
-			wakeup_claim_unknown(s);
-	if (!s->claim_wakeup.known && !wakeup_claim_read(s, e))
-		return false;
-	b->wake.next_due = s->claim_wakeup.at;
-	query_int(&slot, s->segments);
-	if (query_row(&slot)) {
-		b->wake.next_slot = never_if_none(query_get_int(&slot));
-		b->wake.pause_end = never_if_none(query_get_int(&slot));
-		b->wake.expiry = never_if_none(query_get_int(&slot));
-	}
-	return !slot.failed && notices_due_first(s, &b->wake.next_notice, e);
-}
-
-/* Notifies other nodes once per batch, with its commit. */
-static bool peers_notify(struct batch *b, struct err *e)
+/* Notifies other nodes once per batch, after its commit. */
+static void peers_notify(struct batch *b)
 {
 	bool started = false;
 
@@ -163,9 +170,9 @@ static bool peers_notify(struct batch *b, struct err *e)
 
 		started = started || (op->ok && op->kind == OP_STARTED);
 		if (op->ok && !op_info(op)->quiet && (!op_info(op)->phase || op->kind == OP_ENDED))
-			wakeup_peers(b->s, op_info(op)->phase);
+			wakeup_peers(b->s);
 	}
-	return wakeup_peers_send(b->s, started, e);
+	wakeup_peers_send(b->s, started);
 }
 
 static bool commit_marker_write(const struct batch *b, struct err *e)
@@ -180,6 +187,38 @@ static bool commit_marker_write(const struct batch *b, struct err *e)
 	query_int(&q, ++s->batch);
 	query_int(&q, clock_now(s->clock));
 	return query_finish(&q);
+}
+
+/*
+ * Reads when the daemon must wake up next: for a slot, a pause, a deadline, a notice or a queued
+ * run. On a server the rows come with the reply to COMMIT.
+ */
+static bool wake_times_send(struct batch *b, struct err *e)
+{
+	bool ok;
+
+	b->wake = BATCH_WAKE_NEVER;
+	if (b->leases && b->s->db->ops->reconnects)
+		return true;
+	for (size_t i = 0; i < b->n; i++)
+		if (b->ops[i]->ok && !op_info(b->ops[i])->phase)
+			wakeup_claim_unknown(b->s);
+	if (!batch_wake_reads_send(&b->reads, b->s, e))
+		return false;
+	if (b->s->db->defer)
+		return true;
+	ok = batch_wake_reads_take(&b->reads, b->s, &b->wake);
+	batch_wake_reads_done(&b->reads); /* SQLite cannot cut its log while a statement reads */
+	return ok;
+}
+
+/* The batch is committed, so a failure here must not be one of the batch: the daemon looks at once. */
+static void wake_times_take(struct batch *b)
+{
+	if (b->s->db->defer && b->reads.slot.db && !batch_wake_reads_take(&b->reads, b->s, &b->wake)) {
+		b->wake = (struct batch_wake){};
+		wakeup_claim_unknown(b->s);
+	}
 }
 
 static void ops_reset(struct batch *b)
@@ -203,16 +242,37 @@ static bool run_batch(struct batch *b, struct err *e)
 		b->wake = BATCH_WAKE_NEVER;
 		return batch_failpoints(b->ops, b->n, false, e) && lease_renew_outside_tx(b->s, b->ops, b->n, e) && batch_failpoints(b->ops, b->n, true, e);
 	}
-	return tx_begin(&tx, b->s, true, e) && writers_serialise(b, e) &&
-	       (b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) &&
-	       outcomes_write(b->s, e) && counters_write(b->s, e) && event_write(b->s, e) && commit_marker_write(b, e) &&
-	       wake_times_read(b, e) && peers_notify(b, e) && batch_failpoints(b->ops, b->n, false, e) &&
-	       tx_commit(&tx, e) && batch_failpoints(b->ops, b->n, true, e);
+	b->s->db->defer = b->way == IN_GROUPS && b->s->db->ops->send;
+	if (!tx_begin(&tx, b->s, true, e) || !writers_serialise(b, e) || !owners_lock(b, e) ||
+	    !(b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) || !outcomes_write(b->s, e) ||
+	    !counters_write(b->s, e) || !run_moves_write(b->s, b->ops, b->n, b->moved, e) || !commit_marker_write(b, e) ||
+	    !wake_times_send(b, e) || !row_ids_refill_send(&b->refill, b->s, e) || !event_write(b->s, e) || !batch_failpoints(b->ops, b->n, false, e))
+		return false;
+	peers_notify(b);
+	if (!tx_commit(&tx, e))
+		return false;
+	wake_times_take(b);
+	row_ids_refill_take(&b->refill, b->s);
+	slot_density_take(b->s);
+	return batch_failpoints(b->ops, b->n, true, e);
+}
+
+/* One try of the batch. */
+static bool try_batch(struct batch *b, struct err *e)
+{
+	bool ok = run_batch(b, e);
+
+	batch_wake_reads_done(&b->reads);
+	row_ids_refill_done(&b->refill);
+	slot_density_done(b->s);
+	b->s->db->defer = false;
+	return ok;
 }
 
 /*
  * Whether the last batch was committed, by the number in our row of 'writers'. Waits if the old
- * session is still committing it.
+ * session is still committing it. The row lock is committed, too: that waits for the synchronous
+ * standbys, so the row read is replicated as well.
  */
 static bool commit_marker_read(struct store *s, bool *ret, bool *ret_forgotten, struct err *e)
 {
@@ -227,7 +287,7 @@ static bool commit_marker_read(struct store *s, bool *ret, bool *ret_forgotten, 
 		*ret = query_get_int(&q) == s->batch;
 	else
 		*ret_forgotten = !q.failed;
-	return !q.failed && !*ret_forgotten;
+	return !q.failed && !*ret_forgotten && tx_commit(&tx, e);
 }
 
 /* No other batch can run before the outcome is known, so this retries until the server answers. */
@@ -330,7 +390,7 @@ static void batch_classify(struct batch *b)
 
 bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret, struct err *e)
 {
-	struct batch b = {.s = s, .ops = ops, .n = n, .no_growth = !s->db->ops->reserve_held(s->db)};
+	struct batch b = {.s = s, .ops = ops, .n = n, .moved = s->n_moved, .no_growth = !s->db->ops->reserve_held(s->db)};
 	enum next next = s->read_only ? GIVE_UP : AGAIN;
 	struct err why = {.kind = ERR_INTERNAL, .msg = "the store was opened for reading only"};
 
@@ -338,7 +398,7 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 	batch_classify(&b);
 	s->db->give_up_at = b.leases && s->lease ? clock_boot(&clock_system) + s->lease * 3 / 4 : 0;
 	for (int try = 0; next == AGAIN && try < TRIES; try++) {
-		if (run_batch(&b, &why)) {
+		if (try_batch(&b, &why)) {
 			next = DONE;
 		} else {
 			wakeup_claim_unknown(s);
@@ -350,7 +410,7 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 	if (next == DONE) {
 		*ret = b.wake;
 		ret->no_room = b.no_growth;
-		ret->notify_pending = s->notify_pending;
+		ret->notify_pending = s->notify_pending || s->n_moved > 0;
 		return true;
 	}
 	event_rewind(s, 0);

@@ -65,6 +65,7 @@ static const struct {
 } table[] = {
 	{OP_JOB_ADD, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
 	{OP_JOB_BULK, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
+	{OP_JOB_APPLY, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
 	{OP_TRIGGER, always, FP_SUBMIT_PRE, FP_SUBMIT_POST},
 	{OP_PLAN, planned_runs, FP_MAT_PRE, FP_MAT_POST},
 	{OP_CLAIM, claimed_runs, FP_GRANT_PRE, FP_GRANT_POST},
@@ -77,6 +78,7 @@ static const struct {
 	{OP_JOB_CANCEL, always, FP_CANCEL_PRE, FP_CANCEL_POST},
 	{OP_RUN_CANCEL, always, FP_CANCEL_PRE, FP_CANCEL_POST},
 	{OP_JOB_REMOVE, always, FP_DELETE_PRE, FP_DELETE_POST},
+	{OP_PRUNE, always, FP_PRUNE_PRE, FP_PRUNE_POST},
 	{OP_LEASE, always, FP_RENEW_PRE, FP_RENEW_POST},
 	{OP_LEASE, took_leader_lease, -1, FP_LEAD_TAKEN},
 	{OP_LEAD, reaped_nodes, FP_REAP_PRE, FP_REAP_POST},

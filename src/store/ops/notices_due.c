@@ -180,19 +180,17 @@ static bool owner_is_held(const struct store *s, int64_t uid)
 	return false;
 }
 
-bool notices_due_first(struct store *s, usec_t *ret, struct err *e)
+bool notices_due_first(const struct store *s, struct query *owners, usec_t *ret)
 {
-	AUTO_QUERY q = query_start(s->db, Q_NOTICES_OWNERS, e);
-
 	*ret = USEC_NEVER;
-	while (query_row(&q)) {
-		int64_t uid = query_get_int(&q);
-		usec_t due_at = query_get_int(&q);
+	while (query_row(owners)) {
+		int64_t uid = query_get_int(owners);
+		usec_t due_at = query_get_int(owners);
 
 		if (due_at < *ret && !owner_is_held(s, uid))
 			*ret = due_at;
 	}
-	return !q.failed;
+	return !owners->failed;
 }
 
 void notices_due_reset(struct op *op)

@@ -5,6 +5,8 @@
 #include "store/ops/op.h"
 #include "store/store.h"
 
+struct query;
+
 struct op_notice_take {
 	struct op op;
 	const char *node;            /* borrowed */
@@ -27,4 +29,4 @@ OP_DEFINE(notices_due, notice_take, OP_NOTICE_TAKE, OP_NOTICE_TAKE)
  * When the next waiting notice is due, except those of owners without a free slot; USEC_NEVER:
  * none.
  */
-bool notices_due_first(struct store *s, usec_t *ret, struct err *e);
+bool notices_due_first(const struct store *s, struct query *owners, usec_t *ret);

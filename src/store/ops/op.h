@@ -10,6 +10,7 @@
 enum op_kind {
 	OP_JOB_ADD,       /* add one job */
 	OP_JOB_BULK,      /* add many jobs, all or none */
+	OP_JOB_APPLY,     /* add, change and remove many jobs, all or none */
 	OP_JOB_CANCEL,    /* stop the schedule of a job; its queued runs are cancelled */
 	OP_JOB_REMOVE,    /* the same, and hide the job; its history stays */
 	OP_JOB_CHANGE,    /* replace the definition of a job, if its revision is the expected one */
@@ -41,6 +42,8 @@ enum op_kind {
 	OP_EVENT,         /* add one audit event, for example of a refused request */
 	OP_LIMIT_SET,     /* create or change a queue, or the limits of an owner */
 	OP_LIMIT_RM,      /* remove them; a queue that is in use is refused */
+	OP_TOKEN_ADD,     /* add a token or a session */
+	OP_TOKEN_REMOVE,  /* remove a token and its sessions, or one session */
 	OP_OWNER,         /* find or assign the number of a uid and user name */
 	OP_NOTICE_ADD,    /* add the notices of a run that is still active, or test notices */
 	OP_NOTICE_TAKE,   /* reserve due notices for sending by this node */
@@ -48,6 +51,7 @@ enum op_kind {
 	OP_NOTICE_RESUME, /* make the notices due again that an earlier engine of this node was sending */
 	OP_RELAY_ADD,     /* request output from another node, or hand over a part of it */
 	OP_RELAY,         /* take a part, extend the request or end it */
+	OP_PROGRESS,      /* record the progress of running attempts */
 	OP_KIND_MAX
 };
 
@@ -63,6 +67,7 @@ struct op {
 	struct op *next;       /* in the queue that holds it */
 };
 
+const char *op_kind_name(enum op_kind kind); /* NULL: no such kind */
 struct op *op_new(enum op_kind kind, void (*on_done)(struct op *, void *), void *arg);
 void op_free(struct op *op); /* frees the owned results; NULL is fine */
 AUTO_DEFINE(op);

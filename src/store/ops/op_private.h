@@ -4,6 +4,7 @@
 #include "store/ops/op.h"
 #include <stddef.h>
 
+struct set;
 struct store;
 
 /*
@@ -21,6 +22,12 @@ struct op_info {
 	bool grows;                   /* adds rows: refused while the disk is full */
 	bool quiet;                   /* other nodes are not notified */
 	bool unordered;               /* does not wait for other writers, see batch.c */
+	bool (*stands_alone)(const struct op *op); /* the same, if it returns true; NULL: it does not */
+	/*
+	 * Adds the owners of which it may take a name, a key or one of the last jobs, and the
+	 * jobs whose owners are meant; NULL: none.
+	 */
+	void (*owners)(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
 	bool repeatable;              /* has the same effect when it is committed twice */
 };
 #define OP_PHASES 8
@@ -31,20 +38,29 @@ bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 void op_reset(struct op *op); /* frees and clears the results */
 
 /* The rows of the table, by file. */
+op_fn token_add_apply, token_remove_apply;
 op_fn event_op_apply, limit_set_apply, limit_remove_apply, owner_apply, retention_prune_apply, retention_forget_apply;
 op_fn notice_add_apply, notice_done_apply, notice_resume_apply, notices_due_apply;
-op_fn job_add_apply, job_bulk_apply, job_cancel_apply, job_change_apply, template_op_apply;
+op_fn job_add_apply, job_apply_apply, job_bulk_apply, job_cancel_apply, job_change_apply, template_op_apply;
 op_fn pause_apply, pause_times_apply, resume_apply;
 op_fn claim_apply, run_started_apply, run_ended_apply, run_give_back_apply, run_cancel_apply, trigger_apply, plan_apply;
+op_fn run_progress_apply;
 op_fn late_runs_apply, boot_runs_apply, expired_runs_apply, dead_letters_apply;
 op_fn node_open_apply, node_close_apply, node_command_apply, node_poll_apply, lease_apply, leader_apply, output_relay_apply;
 
+typedef bool op_test_fn(const struct op *op);
+op_test_fn job_add_stands_alone, job_bulk_stands_alone;
+typedef void op_owners_fn(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
+op_owners_fn job_add_owners, job_bulk_owners, job_apply_owners, job_change_owners, resume_owners, trigger_owners;
+
 typedef void op_clear_fn(struct op *op);
+op_clear_fn token_remove_reset;
 op_clear_fn limit_reset, retention_prune_reset;
 op_clear_fn notice_add_reset, notice_done_reset, notice_done_free, notice_resume_free, notices_due_reset, notices_due_free;
-op_clear_fn job_add_reset, job_bulk_reset, job_bulk_free, job_cancel_reset, job_change_reset, template_op_reset;
+op_clear_fn job_add_reset, job_apply_reset, job_apply_free, job_bulk_reset, job_bulk_free, job_cancel_reset, job_change_reset, template_op_reset;
 op_clear_fn pause_reset, pause_times_reset, resume_reset;
 op_clear_fn claim_reset, run_ended_reset, run_ended_free, run_cancel_reset, trigger_reset, plan_reset;
+op_clear_fn run_progress_free;
 op_clear_fn late_runs_reset, boot_runs_reset, expired_runs_reset, dead_letters_reset;
 op_clear_fn node_open_reset, node_close_free, node_command_reset, node_poll_reset, lease_reset, leader_reset;
 op_clear_fn output_relay_op_reset, output_relay_op_free;

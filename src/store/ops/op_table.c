@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operation table, one row per kind. */
 #include "store/ops/event_op.h"
+#include "store/ops/job/job_apply.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
@@ -26,8 +27,10 @@
 #include "store/ops/run/late_runs.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
+#include "store/ops/run/run_progress.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/triggers.h"
+#include "store/ops/tokens.h"
 
 #define SIZE(name) .size = sizeof(struct op_##name)
 
@@ -36,10 +39,13 @@
  * job yet, a start precedes its end, and a claim names no run.
  */
 static const struct op_info table[OP_KIND_MAX] = {
-	[OP_JOB_ADD] = {SIZE(job_add), .apply = job_add_apply, .reset = job_add_reset, .phase = 1, .grows = true},
+	[OP_JOB_ADD] = {SIZE(job_add), .apply = job_add_apply, .reset = job_add_reset, .phase = 1, .grows = true,
+		.stands_alone = job_add_stands_alone, .owners = job_add_owners},
 	[OP_PLAN] = {SIZE(plan), .apply = plan_apply, .reset = plan_reset, .phase = 2, .grows = true},
 	[OP_STARTED] = {SIZE(started), .apply = run_started_apply, .phase = 3},
 	[OP_ENDED] = {SIZE(ended), .apply = run_ended_apply, .reset = run_ended_reset, .free = run_ended_free, .phase = 4},
+	[OP_PROGRESS] = {SIZE(progress), .apply = run_progress_apply, .free = run_progress_free, .grows = true, .quiet = true,
+		.unordered = true},
 	[OP_GIVE_BACK] = {SIZE(give_back), .apply = run_give_back_apply, .phase = 5},
 	[OP_CLAIM] = {SIZE(claim), .apply = claim_apply, .reset = claim_reset, .phase = 6, .grows = true},
 	[OP_RELAY_ADD] = {SIZE(relay), .apply = output_relay_apply, .reset = output_relay_op_reset, .free = output_relay_op_free,
@@ -48,18 +54,21 @@ static const struct op_info table[OP_KIND_MAX] = {
 		.phase = 8, .quiet = true, .unordered = true},
 
 	[OP_JOB_BULK] = {SIZE(job_bulk), .apply = job_bulk_apply, .reset = job_bulk_reset, .free = job_bulk_free,
-		.grows = true},
+		.grows = true, .stands_alone = job_bulk_stands_alone, .owners = job_bulk_owners},
+	[OP_JOB_APPLY] = {SIZE(job_apply), .apply = job_apply_apply, .reset = job_apply_reset, .free = job_apply_free,
+		.grows = true, .owners = job_apply_owners},
 	[OP_JOB_CANCEL] = {SIZE(job_cancel), .apply = job_cancel_apply, .reset = job_cancel_reset},
 	[OP_JOB_REMOVE] = {SIZE(job_cancel), .apply = job_cancel_apply, .reset = job_cancel_reset},
-	[OP_JOB_CHANGE] = {SIZE(job_change), .apply = job_change_apply, .reset = job_change_reset, .grows = true},
+	[OP_JOB_CHANGE] = {SIZE(job_change), .apply = job_change_apply, .reset = job_change_reset, .grows = true,
+		.owners = job_change_owners},
 	[OP_TEMPLATE_PUT] = {SIZE(template), .apply = template_op_apply, .reset = template_op_reset, .grows = true},
 	[OP_TEMPLATE_REMOVE] = {SIZE(template), .apply = template_op_apply, .reset = template_op_reset},
 	[OP_RUN_CANCEL] = {SIZE(run_cancel), .apply = run_cancel_apply, .reset = run_cancel_reset},
 	[OP_PAUSE] = {SIZE(pause), .apply = pause_apply, .reset = pause_reset},
-	[OP_RESUME] = {SIZE(resume), .apply = resume_apply, .reset = resume_reset},
+	[OP_RESUME] = {SIZE(resume), .apply = resume_apply, .reset = resume_reset, .owners = resume_owners},
 	[OP_PAUSES_END] = {SIZE(pauses_end), .apply = pause_times_apply, .reset = pause_times_reset},
 	[OP_EXPIRE] = {SIZE(expire), .apply = expired_runs_apply, .reset = expired_runs_reset},
-	[OP_TRIGGER] = {SIZE(trigger), .apply = trigger_apply, .reset = trigger_reset, .grows = true},
+	[OP_TRIGGER] = {SIZE(trigger), .apply = trigger_apply, .reset = trigger_reset, .grows = true, .owners = trigger_owners},
 	[OP_LATE] = {SIZE(late), .apply = late_runs_apply, .reset = late_runs_reset},
 	[OP_BOOT] = {SIZE(boot), .apply = boot_runs_apply, .reset = boot_runs_reset, .grows = true},
 	[OP_DEAD_RETRY] = {SIZE(dead), .apply = dead_letters_apply, .reset = dead_letters_reset, .grows = true},
@@ -77,6 +86,8 @@ static const struct op_info table[OP_KIND_MAX] = {
 	[OP_EVENT] = {SIZE(event), .apply = event_op_apply, .grows = true, .quiet = true, .unordered = true},
 	[OP_LIMIT_SET] = {SIZE(limit), .apply = limit_set_apply, .reset = limit_reset},
 	[OP_LIMIT_RM] = {SIZE(limit), .apply = limit_remove_apply, .reset = limit_reset},
+	[OP_TOKEN_ADD] = {SIZE(token_add), .apply = token_add_apply, .grows = true},
+	[OP_TOKEN_REMOVE] = {SIZE(token_remove), .apply = token_remove_apply, .reset = token_remove_reset},
 	[OP_OWNER] = {SIZE(owner), .apply = owner_apply},
 	[OP_NOTICE_ADD] = {SIZE(notice_add), .apply = notice_add_apply, .reset = notice_add_reset, .grows = true},
 	[OP_NOTICE_TAKE] = {SIZE(notice_take), .apply = notices_due_apply, .reset = notices_due_reset,

@@ -38,6 +38,8 @@ static bool delete_counted(struct store *s, int query, enum count_what what, str
 		counter_change(s, what, state, query_get_text(&q), -1);
 		uid = query_get_int(&q);
 		owner_quota_add(s, uid, -query_get_int(&q));
+		if (query_get_int(&q))
+			counter_change(s, COUNT_DEAD, 0, "", -1);
 		++*ret_n;
 	}
 	return !q.failed;
@@ -93,14 +95,17 @@ static bool delete_sized(struct store *s, int query, struct set *set, struct err
 
 static bool retention_prune(struct store *s, struct op_prune *p, struct err *e)
 {
-	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_BUCKETS_PRUNE};
+	static const int of_jobs[] = {Q_TAGS_PRUNE, Q_JOB_PAUSES_PRUNE, Q_HEALTH_PRUNE, Q_BUCKETS_PRUNE, Q_CHAINS_PRUNE};
 	AUTO_SET runs = {};
 	AUTO_SET jobs = {};
 
 	describe_ids(&runs, p->list->runs, p->list->n_runs);
 	describe_ids(&jobs, p->list->jobs, p->list->n_jobs);
+	if (!set_execute(s, Q_PROGRESS_PRUNE, &runs, e))
+		return false;
 	/* attempts, tails and revisions first: the row of the run or job has their owner */
 	if (!delete_attempts(s, p, &runs, e) || !delete_sized(s, Q_OUTPUTS_PRUNE, &runs, e) ||
+	    !delete_sized(s, Q_RESULTS_PRUNE, &runs, e) ||
 	    !delete_counted(s, Q_RUNS_PRUNE, COUNT_RUNS, &runs, &p->runs, e) || !delete_sized(s, Q_REVISIONS_PRUNE, &jobs, e) ||
 	    !delete_counted(s, Q_JOBS_PRUNE, COUNT_JOBS, &jobs, &p->jobs, e) || !notices_prune(s, &jobs, e))
 		return false;

@@ -3,6 +3,7 @@
 #include "store/read/check.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/decide/durability.h"
 #include "store/counters.h"
 #include "store/store_private.h"
 #include "store/tx.h"
@@ -20,6 +21,7 @@ static const struct {
 	{COUNT_ACTIVE, Q_CHECK_ACTIVE, "runs of an owner that go on"},
 	{COUNT_OUTPUT, Q_CHECK_OUTPUTS, "bytes of output"},
 	{COUNT_STORE, Q_CHECK_STORE, "bytes of an owner's rows"},
+	{COUNT_DEAD, Q_CHECK_DEAD, "dead letters"},
 };
 
 bool backup_create(struct store *s, const char *path, struct err *e)
@@ -66,6 +68,22 @@ bool check_store(struct store *s, struct strv *ret, struct err *e)
 	if (s->db->ops->check && !s->db->ops->check(s->db, ret, e))
 		return false;
 	return ret->n > 0 || (tx_begin(&tx, s, false, e) && check_counts(s, ret, e) && tx_commit(&tx, e));
+}
+
+static bool read_unsafe_settings(struct store *s, struct strv *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_UNSAFE_SETTINGS, e);
+
+	while (query_row(&q))
+		strv_take(ret, query_get_copy(&q));
+	return !q.failed;
+}
+
+bool check_unsafe_settings(struct store *s, struct strv *ret, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, false, e) && read_unsafe_settings(s, ret, e) && tx_commit(&tx, e);
 }
 
 /* ---- a copied store begins a new life ---- */
@@ -122,4 +140,26 @@ bool restore_reset(struct store *s, bool from_now, usec_t now, struct err *e)
 	return tx_begin(&tx, s, true, e) && run_with_time(s, Q_RESTORE_RUNS, now, e) && run_with_time(s, Q_RESTORE_ATTEMPTS, now, e) &&
 	       run_unbound(s, Q_RESTORE_PLACES, e) && run_unbound(s, Q_LEADER_VOID, e) && run_with_time(s, Q_RESTORE_NODES, now, e) &&
 	       (!from_now || skip_to_now(s, now, e)) && forget_machine(s, e) && check_recount(s, e) && tx_commit(&tx, e);
+}
+
+static bool read_durability(struct store *s, const char **ret, struct err *e)
+{
+	struct db_durability d;
+
+	*ret = NULL;
+	if (!s->db->ops->durability)
+		return true;
+	if (!s->db->ops->durability(s->db, &d, e))
+		return false;
+	*ret = durability_risk(&(struct durability_facts){.fsync = d.fsync, .full_page_writes = d.full_page_writes,
+		.synchronous_commit = d.synchronous_commit, .synchronous_standby_names = d.synchronous_standby_names,
+		.standbys = d.standbys, .servers = d.servers});
+	return true;
+}
+
+bool check_durability(struct store *s, const char **ret, struct err *e)
+{
+	AUTO_TX tx = {};
+
+	return tx_begin(&tx, s, false, e) && read_durability(s, ret, e) && tx_commit(&tx, e);
 }

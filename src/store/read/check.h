@@ -16,6 +16,14 @@ bool backup_create(struct store *s, const char *path, struct err *e);
 /* Reads the whole store, which may take long; one line per problem. */
 bool check_store(struct store *s, struct strv *ret_problems, struct err *e);
 
+/* Names of settings of the database with which a crash of its machine can lose committed work. */
+bool check_unsafe_settings(struct store *s, struct strv *ret, struct err *e);
+/*
+ * The way in which settings of the database server can lose acknowledged work; *ret is a constant
+ * text, or NULL if there is none.
+ */
+bool check_durability(struct store *s, const char **ret, struct err *e);
+
 struct restore_options {
 	const char *backup, *where; /* 'backup' is only used in messages */
 	int backup_fd;              /* open for reading, before privileges were dropped */

@@ -17,6 +17,7 @@
 struct source {
 	int query;
 	int64_t key;             /* job or owner; unused without a filter */
+	const char *what;        /* kind of event; NULL: any */
 	int64_t from;            /* the next rows have numbers beyond this */
 	struct event *row[CHUNK]; /* owned, from 'at' on */
 	size_t n, at;
@@ -39,10 +40,31 @@ static void walk_done(struct walk *w)
 	free(w->sources);
 }
 
+/*
+ * One source per kind, if an index has all kinds of the filter. Submissions have no entries there,
+ * because most events are submissions.
+ */
+static bool choose_kinds(struct walk *w)
+{
+	const struct event_filter *f = w->f;
+	int query = f->uid >= 0 ? f->ascending ? Q_EVENTS_AFTER_OWNER_WHAT : Q_EVENTS_BEFORE_OWNER_WHAT
+		: f->ascending ? Q_EVENTS_AFTER_WHAT : Q_EVENTS_BEFORE_WHAT;
+
+	if (!f->whats || f->whats & UINT64_C(1) << EVENT_JOB_ADD)
+		return false;
+	w->sources = xcalloc(EVENT_WHAT_MAX, sizeof(*w->sources));
+	for (int what = EVENT_NONE + 1; what < EVENT_WHAT_MAX; what++)
+		if (f->whats & UINT64_C(1) << what)
+			w->sources[w->n++] = (struct source){.query = query, .key = f->uid, .what = event_what_name(what)};
+	return true;
+}
+
 static void choose_event_sources(struct walk *w)
 {
 	const struct event_filter *f = w->f;
 
+	if (f->n_jobs == 0 && !f->run && choose_kinds(w))
+		return;
 	w->n = f->n_jobs ? f->n_jobs : 1;
 	w->sources = xcalloc(w->n, sizeof(*w->sources));
 	for (size_t i = 0; i < f->n_jobs; i++) {
@@ -51,6 +73,11 @@ static void choose_event_sources(struct walk *w)
 	}
 	if (f->n_jobs > 0)
 		return;
+	if (f->run) {
+		w->sources[0].query = f->ascending ? Q_EVENTS_AFTER_RUN : Q_EVENTS_BEFORE_RUN;
+		w->sources[0].key = f->run;
+		return;
+	}
 	w->sources[0].key = f->uid;
 	if (f->uid >= 0)
 		w->sources[0].query = f->ascending ? Q_EVENTS_AFTER_OWNER : Q_EVENTS_BEFORE_OWNER;
@@ -84,8 +111,11 @@ static bool fill_event_source(struct store *s, const struct event_filter *f, str
 	AUTO_QUERY q = query_start(s->db, c->query, e);
 	size_t want = f->limit + 1 < CHUNK ? f->limit + 1 : CHUNK;
 
-	if (c->query != Q_EVENTS_AFTER && c->query != Q_EVENTS_BEFORE)
+	if (c->query != Q_EVENTS_AFTER && c->query != Q_EVENTS_BEFORE && c->query != Q_EVENTS_AFTER_WHAT &&
+		c->query != Q_EVENTS_BEFORE_WHAT)
 		query_int(&q, c->key);
+	if (c->what)
+		query_text(&q, c->what);
 	query_int(&q, c->from);
 	query_int(&q, (int64_t)want);
 	c->n = c->at = 0;

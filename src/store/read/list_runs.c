@@ -13,6 +13,7 @@
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <assert.h>
+#include <string.h>
 
 #define EXAMINE_MAX 20000 /* rows read for one page; then the page is returned short, with a cursor */
 #define CHUNK 256
@@ -21,6 +22,7 @@ struct line {
 	int64_t id, uid, job, state, kind;
 	usec_t slot;
 	bool tagged;     /* its job has the tag of the filter */
+	bool queued_there; /* in the queue of the filter */
 };
 
 /* A descending scan of one index. */
@@ -140,6 +142,10 @@ static size_t choose_run_sources(const struct merge *m, struct source *sources)
 
 	if (m->none)
 		return 0;
+	if (f->result_key) {
+		sources[0] = (struct source){.query = Q_RUN_PAGE_RESULT};
+		return 1;
+	}
 	if (f->dead) {
 		sources[0] = (struct source){.query = Q_RUN_PAGE_DEAD};
 		return 1;
@@ -150,6 +156,10 @@ static size_t choose_run_sources(const struct merge *m, struct source *sources)
 		sources[n++] = (struct source){.query = Q_RUN_PAGE_UID, .key = m->owners[i]};
 	if (n > 0)
 		return n;
+	if (f->queue && strcmp(f->queue, "default") != 0) {
+		sources[0] = (struct source){.query = Q_RUN_PAGE_QUEUE};
+		return 1;
+	}
 	if (f->states && !(f->states & 1u << RUN_SUCCEEDED)) {
 		for (int state = 0; state < RUN_STATE_MAX; state++)
 			if (f->states & 1u << state)
@@ -219,13 +229,24 @@ static bool mark_tagged(struct store *s, const struct run_filter *f, struct sour
 	return ok;
 }
 
+static void bind_source_key(struct query *q, const struct run_filter *f, const struct source *c)
+{
+	if (c->query == Q_RUN_PAGE_RESULT) {
+		query_text(q, f->result_key);
+		query_text(q, f->result_value);
+	} else if (c->query == Q_RUN_PAGE_QUEUE) {
+		query_text(q, f->queue);
+	} else if (c->query != Q_RUN_PAGE && c->query != Q_RUN_PAGE_DEAD) {
+		query_int(q, c->key);
+	}
+}
+
 static bool read_chunk(struct store *s, const struct run_filter *f, struct source *c, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, c->query, e);
 	size_t want = f->limit + 1 < CHUNK ? f->limit + 1 : CHUNK;
 
-	if (c->query != Q_RUN_PAGE && c->query != Q_RUN_PAGE_DEAD)
-		query_int(&q, c->key);
+	bind_source_key(&q, f, c);
 	query_int(&q, f->slot_since ? f->slot_since : INT64_MIN);
 	query_int(&q, c->slot);
 	query_int(&q, c->tie);
@@ -240,6 +261,7 @@ static bool read_chunk(struct store *s, const struct run_filter *f, struct sourc
 		l->state = query_get_int(&q);
 		l->slot = query_get_int(&q);
 		l->kind = query_get_int(&q);
+		l->queued_there = !f->queue || text_equal(query_get_text(&q), f->queue);
 		c->slot = l->slot;
 		c->tie = c->query == Q_RUN_PAGE_JOB ? l->kind : l->id;
 	}
@@ -289,6 +311,7 @@ static bool run_row_matches(const struct merge *m, const struct line *l)
 
 	return (f->uid < 0 || l->uid == f->uid) && (m->jobs_n == 0 || list_contains(m->jobs, m->jobs_n, l->job)) &&
 	       (m->owners_n == 0 || list_contains(m->owners, m->owners_n, l->uid)) && (!m->tags || l->tagged) &&
+	       l->queued_there &&
 	       (!f->due_by || l->state != RUN_QUEUED || l->slot <= f->due_by) &&
 	       (!f->states || (l->state >= 0 && l->state < RUN_STATE_MAX && f->states & 1u << l->state));
 }

@@ -18,6 +18,8 @@ struct run_filter {
 	size_t jobs_n;
 	const char *owner;    /* name of the owner; NULL: any */
 	const char *tag_key, *tag_value; /* of the job; NULL: any */
+	const char *result_key, *result_value; /* of the run; NULL: any */
+	const char *queue;    /* NULL: any */
 	usec_t due_by;        /* queued runs with a later slot are left out; 0: none */
 	unsigned states;      /* bits 1 << enum run_state; 0: all */
 	bool dead;            /* only dead letters, the latest first; the times are then the times of dying */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ground: errors, texts, durations, instants, buffers, maps, files. */
 #include "base/auto.h"
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/duration.h"
@@ -313,6 +314,47 @@ static void lines_are_split_at_the_first_equals_sign(void **state)
 	}
 }
 
+static void a_peer_that_hangs_up_is_tried_with_growing_delays(void **state)
+{
+	struct backoff b = {.min = 100 * USEC_MSEC, .max = 5 * USEC_SEC};
+	usec_t now = USEC_SEC, sum = 0;
+	unsigned lines = 0, told = 0, n;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		usec_t delay;
+
+		backoff_connected(&b, now);
+		delay = backoff_failed(&b, now + USEC_MSEC);
+		assert_in_range(delay, i ? 200 * USEC_MSEC : 0, i ? 5 * USEC_SEC : 0);
+		if (backoff_log_level(&b, now, &n) != LOG_LEVEL_DEBUG) {
+			lines++;
+			told += n;
+		}
+		now += delay;
+		sum += delay;
+	}
+	assert_in_range(sum, 70 * USEC_SEC, 80 * USEC_SEC);
+	assert_int_equal(lines, 2); /* the first, and one after a minute */
+	assert_in_range(told, 15, 20);
+}
+
+static void a_stable_connection_is_tried_again_at_once(void **state)
+{
+	struct backoff b = {.min = 100 * USEC_MSEC, .max = 5 * USEC_SEC};
+	unsigned n;
+
+	(void)state;
+	backoff_failed(&b, 1);
+	backoff_failed(&b, 2);
+	backoff_connected(&b, 3);
+	assert_int_equal(backoff_failed(&b, 3 + BACKOFF_STABLE), 0);
+	assert_int_equal(backoff_log_level(&b, 4 + BACKOFF_STABLE, &n), LOG_LEVEL_WARNING);
+	assert_int_equal(n, 1);
+	assert_int_equal(backoff_stable(&b), 1);
+	assert_int_equal(backoff_failed(&b, 5 + BACKOFF_STABLE), 100 * USEC_MSEC);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -333,6 +375,8 @@ int main(void)
 		TEST(a_map_forgets_what_was_taken_and_nothing_else),
 		TEST(a_written_file_is_whole_or_the_old_one),
 		TEST(a_locked_file_is_locked_for_others),
+		TEST(a_peer_that_hangs_up_is_tried_with_growing_delays),
+		TEST(a_stable_connection_is_tried_again_at_once),
 	};
 
 	return RUN_TESTS(tests);

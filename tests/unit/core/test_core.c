@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "core/job/run.h"
 #include "unit/unit.h"
 #include <string.h>

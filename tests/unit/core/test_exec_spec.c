@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Orders: one encoding each, nothing taken that is not exactly that, nothing of a job left out. */
-#include "core/job/exec_spec_build.h"
+#include "core/start/exec_spec_build.h"
 #include "unit/unit.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 #include "core/job/job.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include "core/job/warrant.h"
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits as people write them, and what of them cannot be had. */
-#include "core/job/exec_spec_build.h"
+#include "core/start/exec_spec_build.h"
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/limits.h"
-#include "core/job/exec_spec.h"
+#include "core/start/exec_spec.h"
 #include <string.h>
 #include <sys/resource.h>
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/sandbox_profile.h"
-#include "core/job/sandbox_offer.h"
+#include "core/start/sandbox_offer.h"
 #include <string.h>
 
 static struct sandbox_profiles list;

@@ -3,8 +3,8 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "core/job/pause.h"
-#include "core/job/start_failure.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_failure.h"
+#include "core/start/start_plan.h"
 #include "core/decide/why.h"
 #include "unit/unit.h"
 #include <string.h>
@@ -257,6 +257,8 @@ static void a_job_without_a_run_says_what_comes_next_or_why_nothing_will(void **
 	expect(&f, WHY_SCHEDULED, "being computed", "jobctl next backup");
 	f.manual = true;
 	expect(&f, WHY_MANUAL, "when it is triggered", "jobctl run backup");
+	f.after = "after job 'a' succeeds";
+	expect(&f, WHY_AFTER, "it runs after job 'a' succeeds", "jobctl show --graph backup");
 	f.boots = true;
 	expect(&f, WHY_BOOT, "boot", "jobctl run backup");
 	f.follows = true;
@@ -286,7 +288,7 @@ static void only_a_waiting_is_worth_a_word_in_a_list(void **state)
 	(void)state;
 	assert_true(why_is_wait(WHY_PAUSED) && why_is_wait(WHY_QUEUE_FULL) && why_is_wait(WHY_CLOCK) && why_is_wait(WHY_RETRY));
 	assert_false(why_is_wait(WHY_SCHEDULED) || why_is_wait(WHY_RUNNING) || why_is_wait(WHY_NOT_DUE) ||
-		     why_is_wait(WHY_MANUAL) || why_is_wait(WHY_FINISHED) || why_is_wait(WHY_NONE));
+		     why_is_wait(WHY_MANUAL) || why_is_wait(WHY_AFTER) || why_is_wait(WHY_FINISHED) || why_is_wait(WHY_NONE));
 }
 
 /* ---- the past ---- */
@@ -364,6 +366,8 @@ static void a_run_that_did_not_run_has_a_reason(void **state)
 	expect_run(skipped, "paused", WHY_PAUSED, "paused then", "jobctl events backup --what job,pause,resume");
 	expect_run(skipped, "frozen", WHY_FROZEN, "frozen then", "jobctl events --what freeze,thaw");
 	expect_run(skipped, "condition", WHY_CONDITION, "did not hold", "jobctl show backup");
+	expect_run(skipped, "held", WHY_CRON, "another cron daemon", "jobctl cron status");
+	expect_run(skipped, "shadow", WHY_CRON, "shadow mode", "jobctl cron status");
 	expect_run(skipped, "missed", WHY_MISSED, "the scheduler was down", "jobctl show backup");
 	expect_run((struct run){.state = RUN_SKIPPED, .slot = NOW, .slot_last = NOW + USEC_HOUR, .slot_count = 61}, "missed",
 		WHY_MISSED, "61 slots from 2027-01-15T08:00:00Z to 2027-01-15T09:00:00Z", "jobctl show backup");

@@ -5,11 +5,13 @@
 #include "daemon/cluster/cluster.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
+#include "store/ops/node/node_commands.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
 #include "unit/daemon/hand_store.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -517,6 +519,29 @@ static void a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns(void **st
 	op_free(lease);
 }
 
+static void a_leader_that_is_told_to_resign_leaves_time_for_another_node(void **state)
+{
+	struct world *w = *state;
+	AUTO(op) *order = op_new(OP_NODE_COMMAND, NULL, NULL);
+	struct op *lease;
+
+	begin(w, 0);
+	renew_until_it_leads(w);
+	open_other(w, "other", "other");
+	op_fill(node_command_op(order), .order = NODE_RESIGN, .now = 1);
+	hand_apply(&w->hand, order);
+	assert_true(order->ok);
+	hand_serve(&w->hand);
+	cluster_renew_now(w->c);
+	hand_answer(&w->hand, hand_take(&w->hand, OP_LEASE));
+	assert_false(cluster_leads(w->c));
+	hand_serve(&w->hand);
+	cluster_renew_now(w->c);
+	lease = hand_take(&w->hand, OP_LEASE);
+	assert_false(lease_op(lease)->stands);
+	op_free(lease);
+}
+
 static void a_leader_whose_work_hangs_resigns_too(void **state)
 {
 	struct world *w = *state;
@@ -545,8 +570,10 @@ static void a_node_that_joins_a_late_schedule_raises_no_alarm(void **state)
 	lease = hand_take(&w->hand, OP_LEASE);
 	hand_apply(&w->hand, lease);
 	lease_op(lease)->first_slot = USEC_SEC; /* long ago */
+	snprintf(lease_op(lease)->planner, sizeof(lease_op(lease)->planner), "one");
 	lease->on_done(lease, lease->arg);
-	assert_true(cluster_overdue(w->c) > TTL);
+	assert_true(cluster_overdue(w->c, USEC_SEC) > TTL);
+	assert_int_equal(cluster_overdue(w->c, USEC_NEVER), 0); /* planned since the renewal */
 	for (size_t i = 0; i < w->hand.n; i++)
 		assert_false(w->hand.ops[i]->kind == OP_EVENT && w->hand.ops[i]->act.what == EVENT_NODE_ALARM);
 }
@@ -574,6 +601,7 @@ int main(void)
 		CLUSTER_TEST(dead_nodes_are_given_up_only_after_an_unbroken_own_lease),
 		CLUSTER_TEST(a_fenced_leader_stops_leading),
 		CLUSTER_TEST(a_leader_that_cannot_do_its_work_for_a_whole_lease_resigns),
+		CLUSTER_TEST(a_leader_that_is_told_to_resign_leaves_time_for_another_node),
 		CLUSTER_TEST(a_leader_whose_work_hangs_resigns_too),
 		CLUSTER_TEST(a_node_that_joins_a_late_schedule_raises_no_alarm),
 	};

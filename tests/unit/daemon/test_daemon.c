@@ -106,6 +106,37 @@ static void an_invalid_configuration_is_reported_with_line_and_reason(void **sta
 	unlink(path);
 }
 
+static void files_of_packages_are_read_before_the_main_file(void **state)
+{
+	char dir[] = "/tmp/jobsched-conf-XXXXXX";
+	AUTO_DONE(config) c = {};
+	struct err e = {};
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	AUTO_TEXT path = xprintf("%s/jobschedd.conf", dir);
+	AUTO_TEXT parts = xprintf("%s.d", path);
+	AUTO_TEXT first = xprintf("%s/10.conf", parts);
+	AUTO_TEXT second = xprintf("%s/20.conf", parts);
+	AUTO_TEXT other = xprintf("%s/30.conf.dpkg-old", parts);
+
+	assert_int_equal(mkdir(parts, 0700), 0);
+	assert_int_equal(io_write_file(first, "lease = 20\nbody-limit = 1K\n", 27, 0600), 0);
+	assert_int_equal(io_write_file(second, "lease = 30\nmax-running = 7\n", 27, 0600), 0);
+	assert_int_equal(io_write_file(other, "no setting\n", 11, 0600), 0);
+	config_init(&c);
+	assert_true(config_read(&c, path, false, &e));
+	assert_int_equal(c.lease, 30);
+	assert_int_equal(io_write_file(path, "lease = 40\n", 11, 0600), 0);
+	assert_true(config_read(&c, path, true, &e));
+	assert_int_equal(c.lease, 40);
+	assert_int_equal(c.body_limit, 1024);
+	assert_int_equal(io_write_file(first, "no setting\n", 11, 0600), 0);
+	assert_false(config_read(&c, path, true, &e));
+	assert_non_null(strstr(e.msg, "10.conf:1: "));
+	unlink(path), unlink(first), unlink(second), unlink(other), rmdir(parts), rmdir(dir);
+}
+
 static void the_default_run_lease_is_a_minute_but_not_below_the_lease(void **state)
 {
 	AUTO_DONE(config) c = {};
@@ -379,6 +410,7 @@ int main(void)
 		TEST(a_notification_reaches_only_the_watches_that_it_concerns),
 		TEST(a_watch_may_be_freed_inside_its_own_callback),
 		TEST(an_invalid_configuration_is_reported_with_line_and_reason),
+		TEST(files_of_packages_are_read_before_the_main_file),
 		TEST(the_default_run_lease_is_a_minute_but_not_below_the_lease),
 		TEST(a_printed_configuration_can_be_read_again),
 		TEST(passwords_in_the_store_address_are_hidden),

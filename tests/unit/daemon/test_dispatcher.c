@@ -242,6 +242,19 @@ const char *artifact_requests_busy(const struct artifact_requests *a)
 	return NULL;
 }
 
+void spawn_client_watch_tables(struct spawn_client *c, bool on)
+{
+	(void)c;
+	(void)on;
+}
+
+bool spawn_client_tables(struct spawn_client *c, struct table_list *ret)
+{
+	(void)c;
+	(void)ret;
+	return false;
+}
+
 bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *f, struct err *e)
 {
 	(void)c;

@@ -105,6 +105,15 @@ static void openapi_json_describes_every_route_with_its_parameters(void **state)
 }
 
 /*
+ * The URL of a callback is a credential, so it must not be written to the audit trail. The record of
+ * the run has the end that a callback reports.
+ */
+static bool is_audited(const struct route *r)
+{
+	return strcmp(r->method, "GET") != 0 && strcmp(r->path, "/v1/callbacks/{callback}") != 0;
+}
+
+/*
  * Routes that change something need an audit action, also for refusals. So does the backup of the
  * store.
  */
@@ -112,7 +121,7 @@ static void every_route_that_changes_something_has_an_audit_action(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < routes_count; i++)
-		if (strcmp(routes[i].method, "GET") != 0 && routes[i].what == EVENT_NONE)
+		if (is_audited(&routes[i]) && routes[i].what == EVENT_NONE)
 			fail_msg("%s %s has no audit action", routes[i].method, routes[i].path);
 }
 
@@ -181,7 +190,7 @@ static void openapi_json_describes_every_written_member(void **state)
 	(void)state;
 	for (size_t i = 0; i < job_fields_count; i++)
 		bytes += job_fields[i].bytes;
-	same_members(api, "Job", row_json_job(&j, NULL), bytes + 3); /* existed, run, error */
+	same_members(api, "Job", row_json_job(&j, NULL), bytes + 4); /* existed, run, error, durations */
 	same_members(api, "Run", row_json_run(&r), 0);
 	same_members(api, "Attempt", row_json_attempt(&a), 0);
 	json_decref(api);
@@ -205,7 +214,7 @@ static void a_request_finds_its_route(void **state)
 		{ "GET", "/v1/runs/7/", ROUTE_NO_PATH, NULL, NULL, NULL },
 		{ "GET", "/v1/jobs/", ROUTE_NO_PATH, NULL, NULL, NULL },
 		{ "GET", "/v1/jobs//cancel", ROUTE_NO_PATH, NULL, NULL, NULL },
-		{ "GET", "/", ROUTE_NO_PATH, NULL, NULL, NULL },
+		{ "GET", "/", ROUTE_FOUND, "/", NULL, NULL },
 		{ "GET", "/v1/jobs/../status", ROUTE_NO_PATH, NULL, NULL, NULL },
 		{ "PATCH", "/v1/status", ROUTE_NO_METHOD, NULL, NULL, "GET, HEAD" },
 		{ "GET", "/v1/jobs/12/cancel", ROUTE_NO_METHOD, NULL, NULL, "POST" },
@@ -312,6 +321,9 @@ static const struct {
 	{VERB_DATABASE, false, false, false, true, true},
 	{VERB_NODES, false, false, false, true, true},
 	{VERB_NOTIFY, true, false, false, true, true},
+	{VERB_TOKEN, true, true, false, true, false},
+	{VERB_SESSION, true, true, true, true, true},
+	{VERB_METRICS, false, false, false, true, true},
 };
 
 static void every_verb_is_allowed_for_its_roles(void **state)

@@ -73,6 +73,58 @@ static void act(struct op *op, void *arg)
 	op_free(op);
 }
 
+static void note_order(struct op *op, void *arg)
+{
+	struct world *w = arg;
+
+	assert_true(op->ok);
+	w->order[w->answered++] = op->kind;
+	if (w->answered == 4)
+		sd_event_exit(w->ev, 0);
+	op_free(op);
+}
+
+static struct op *op_bulk(size_t n, struct world *w)
+{
+	struct op *op = op_new(OP_JOB_BULK, note_order, w);
+
+	job_bulk_op(op)->v = xcalloc(n, sizeof(struct job_new));
+	job_bulk_op(op)->n = n;
+	for (size_t i = 0; i < n; i++)
+		job_bulk_op(op)->v[i] = (struct job_new){.uid = 1000, .owner = "ann", .spec = "{\"command\":[\"true\"]}",
+			.now = 1000 * USEC_SEC, .next_slot = USEC_NEVER};
+	return op;
+}
+
+/* Keeps the writer inside the transaction of the first bulk until all operations wait. */
+static void wait_for_all(struct job_new *j, void *arg)
+{
+	(void)j;
+	sem_wait(arg);
+}
+
+static void an_operation_waits_for_one_bulk_and_not_for_several(void **state)
+{
+	struct world *w = *state;
+	struct op *first = op_bulk(1, w);
+	sem_t all;
+
+	sem_init(&all, 0, 0);
+	job_bulk_op(first)->v[0].first_slot = wait_for_all;
+	job_bulk_op(first)->v[0].first_slot_arg = &all;
+	store_thread_submit(w->thread, first);
+	usleep(20000); /* the writer has taken the first; if it has not, the order is the same */
+	for (int i = 0; i < 2; i++)
+		store_thread_submit(w->thread, op_bulk(10, w));
+	store_thread_submit(w->thread, op_add(note_order, w));
+	sem_post(&all);
+	sd_event_loop(w->ev);
+	assert_int_equal(w->answered, 4);
+	assert_true(w->order[0] == OP_JOB_ADD || w->order[1] == OP_JOB_ADD);
+	assert_int_equal(w->order[3], OP_JOB_BULK);
+	sem_destroy(&all);
+}
+
 static void requests_of_clients_are_completed_at_shutdown(void **state)
 {
 	struct world *w = *state;
@@ -184,6 +236,7 @@ static void a_user_with_unread_results_waits_and_others_do_not(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_operation_waits_for_one_bulk_and_not_for_several, begin, end),
 		cmocka_unit_test_setup_teardown(requests_of_clients_are_completed_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(operations_of_the_daemon_have_no_callback_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(reads_of_users_take_turns, begin, end),

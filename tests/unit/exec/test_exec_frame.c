@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "base/deadline.h"
 #include "exec/proto/frame.h"
 #include "exec/proto/epoll_source.h"
@@ -19,7 +19,8 @@
 /* A valid frame of each type. */
 static void sample(struct frame *f, unsigned type)
 {
-	frame_init(f, (enum frame_type)type, type == FRAME_OPEN_FILE ? 2 : 1);
+	frame_init(f, (enum frame_type)type,
+		type == FRAME_OPEN_FILE ? 2 : type >= FRAME_RESULT ? 5 : type >= FRAME_START_SMALL ? 4 : type >= FRAME_WATCH_TABLES ? 3 : 1);
 	switch (type) {
 	case FRAME_HELLO:
 		f->hello.oldest = f->hello.newest = 1;
@@ -30,6 +31,9 @@ static void sample(struct frame *f, unsigned type)
 	case FRAME_STARTED:
 	case FRAME_HAS:
 		f->started.pid = 7;
+		break;
+	case FRAME_START_SMALL:
+		f->start_small.payload_len = 1;
 		break;
 	case FRAME_ENDED:
 		f->ended.pid = 7;
@@ -46,12 +50,13 @@ static size_t descriptors_of(unsigned type)
 {
 	if (type == FRAME_OPEN_FILE)
 		return 2;
-	return type == FRAME_START || type == FRAME_SANDBOXES || type == FRAME_ASK_WARRANT;
+	return type == FRAME_START || type == FRAME_SANDBOXES || type == FRAME_TABLES || type == FRAME_ASK_WARRANT;
 }
 
 static bool right(const struct frame *f, size_t len, size_t fds)
 {
-	bool engine = f->type < FRAME_WELCOME || f->type == FRAME_OPEN_FILE;
+	bool engine = f->type < FRAME_WELCOME || f->type == FRAME_OPEN_FILE || f->type == FRAME_WATCH_TABLES ||
+		f->type == FRAME_START_SMALL;
 	enum frame_from from = engine ? FRAME_FROM_DAEMON : FRAME_FROM_SPAWNER;
 
 	return frame_check(f, len, fds, from, f->version, NULL);
@@ -93,7 +98,8 @@ static void a_frame_from_the_wrong_side_or_of_unknown_type_is_refused(void **sta
 
 	(void)state;
 	for (unsigned t = 0; t < 70000; t += t < 40 ? 1 : 997) {
-		bool engine = (t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT) || t == FRAME_OPEN_FILE;
+		bool engine = (t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT) || t == FRAME_OPEN_FILE ||
+			      t == FRAME_WATCH_TABLES || t == FRAME_START_SMALL;
 		bool known = t >= FRAME_HELLO && t < FRAME_TYPE_MAX;
 
 		sample(&f, known ? t : FRAME_LIST);
@@ -138,7 +144,7 @@ static void every_number_is_checked_against_its_range(void **state)
 
 			if (t == FRAME_NOT_STARTED && at >= FRAME_HEAD + 4 * 8)
 				break;
-			if (t == FRAME_START &&
+			if ((t == FRAME_START || t == FRAME_START_SMALL) &&
 				at >= FRAME_HEAD + offsetof(struct frame_start, warrant))
 				break;
 			sample(&f, t);
@@ -181,6 +187,28 @@ static void descriptors_are_accepted_only_with_frames_that_need_them(void **stat
 	f.start.has_stdin = 1;
 	assert_true(right(&f, f.size, 2));
 	assert_false(right(&f, f.size, 1));
+}
+
+static void a_payload_in_the_frame_has_a_length_and_no_descriptors(void **state)
+{
+	struct frame f;
+
+	(void)state;
+	sample(&f, FRAME_START_SMALL);
+	f.start_small.payload_len = FRAME_PAYLOAD_MAX;
+	assert_true(right(&f, f.size, 0));
+	f.start_small.payload_len = FRAME_PAYLOAD_MAX + 1;
+	assert_false(right(&f, f.size, 0));
+	f.start_small.payload_len = 0;
+	assert_false(right(&f, f.size, 0));
+	sample(&f, FRAME_START_SMALL);
+	f.start.has_stdin = 1;
+	assert_false(right(&f, f.size, 0));
+	assert_false(right(&f, f.size, 1));
+	sample(&f, FRAME_START_SMALL);
+	f.start.has_artifact = 1;
+	assert_false(right(&f, f.size, 1));
+	assert_false(frame_check(&f, f.size, 0, FRAME_FROM_DAEMON, 3, NULL)); /* an older version was agreed */
 }
 
 static void the_highest_common_version_is_used(void **state)
@@ -404,6 +432,7 @@ int main(void)
 		TEST(every_number_is_checked_against_its_range),
 		TEST(texts_must_be_terminated_and_padded_with_zeros),
 		TEST(descriptors_are_accepted_only_with_frames_that_need_them),
+		TEST(a_payload_in_the_frame_has_a_length_and_no_descriptors),
 		TEST(the_highest_common_version_is_used),
 		TEST(frames_and_descriptors_pass_through_a_socket),
 		TEST(an_encoded_payload_is_decoded_unchanged),

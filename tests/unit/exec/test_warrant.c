@@ -110,12 +110,30 @@ static void the_key_is_created_once_and_refused_if_others_can_read_it(void **sta
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void a_second_key_makes_no_warrants_but_its_warrants_are_valid(void **state)
+{
+	const struct warrant_subject order = {.kind = WARRANT_OF_ORDER, .data = "spec", .len = 4};
+	const struct warrant_key old = {.bytes = {1}}, new = {.bytes = {2}},
+				 both = {.bytes = {2}, .has_second = true, .second = {1}};
+	unsigned char by_old[WARRANT_LEN], by_new[WARRANT_LEN], by_both[WARRANT_LEN];
+
+	(void)state;
+	warrant_key_sign(&old, &order, by_old);
+	warrant_key_sign(&new, &order, by_new);
+	warrant_key_sign(&both, &order, by_both);
+	assert_memory_equal(by_new, by_both, WARRANT_LEN);
+	assert_true(warrant_key_verify(&both, &order, by_old));
+	assert_true(warrant_key_verify(&both, &order, by_new));
+	assert_false(warrant_key_verify(&new, &order, by_old));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_printed_warrant_is_parsed_unchanged),
 		TEST(the_policy_decides_which_users_need_a_warrant),
 		TEST(a_warrant_is_valid_for_one_exec_spec_only),
+		TEST(a_second_key_makes_no_warrants_but_its_warrants_are_valid),
 		TEST(the_key_is_created_once_and_refused_if_others_can_read_it),
 	};
 

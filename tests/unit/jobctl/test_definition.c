@@ -9,6 +9,7 @@
 #include "core/job/job.h"
 #include "core/job/job_diff.h"
 #include "core/job/job_fields.h"
+#include "jobctl/defs/crontab_write.h"
 #include "jobctl/render/words.h"
 #include "jobctl/spec/spec_form.h"
 #include "jobctl/spec/spec_patch.h"
@@ -34,6 +35,47 @@ static char *merged(const char *before, const char *patch, struct err *e)
 	read_spec(&s, before);
 	assert_non_null(p);
 	return spec_json_merge(p, &s, e) ? spec_json_to_text(&s) : NULL;
+}
+
+static void a_job_is_written_as_the_line_that_means_it(void **state)
+{
+	static const struct {
+		const char *spec, *line; /* line NULL: not expressed */
+	} rows[] = {
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 5 * * WED\"]}", "0 5 * * 3 x\n"},
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 5 * MAR THU\"]}", "0 5 * 3 4 x\n"},
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 5 * JUL,AUG FRI-SUN\"]}", "0 5 * 7,8 5-7 x\n"},
+		{"{\"command\":[\"x\"],\"schedule\":[\"@reboot\"]}", "@reboot x\n"},
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 5 * * *\",\"0 6 * * *\"]}", "0 5 * * * x\n0 6 * * * x\n"},
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 5 * * 5L\"]}", NULL},
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 5 15W * *\"]}", NULL},
+		{"{\"command\":[\"x\"],\"schedule\":[\"0 0 5 * * *\"]}", NULL},
+		{"{\"command\":[\"x\"],\"schedule\":[\"PT10S since 2026-11-18T13:47:52Z\"]}", NULL},
+		{"{\"script\":\"date +%F\",\"schedule\":[\"0 5 * * *\"]}", "0 5 * * * date +\\%F\n"},
+		{"{\"script\":\"a\\\\b\",\"schedule\":[\"0 5 * * *\"]}", "0 5 * * * a\\b\n"},
+		{"{\"script\":\"a\\\\\\\\b\",\"schedule\":[\"0 5 * * *\"]}", "0 5 * * * a\\\\\\\\b\n"},
+		{"{\"script\":\"a\\\\%b\\\\\",\"schedule\":[\"0 5 * * *\"]}", "0 5 * * * a\\\\\\%b\\\n"},
+		{"{\"script\":\"cat\",\"stdin\":\"a\\nb%\\\\c\\n\",\"schedule\":[\"0 5 * * *\"]}", "0 5 * * * cat%a%b\\%\\c%\n"},
+		{"{\"script\":\"cat\",\"stdin\":\"no newline\",\"schedule\":[\"0 5 * * *\"]}", NULL},
+		{"{\"script\":\"cat\",\"stdin\":\"a\\\\\\nb\\n\",\"schedule\":[\"0 5 * * *\"]}", NULL},
+		{"{\"script\":\"*x\",\"schedule\":[\"0 5 * * *\"]}", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(rows); i++) {
+		struct crontab_write w = {.zone = "Etc/UTC"};
+		AUTO_DONE(job_spec) s;
+		AUTO_DONE(buf) out = {};
+
+		read_spec(&s, rows[i].spec);
+		s.umask = job_field_find("umask")->preset; /* not that of an old stored job */
+		crontab_write_job(&w, &s, &out);
+		if (rows[i].line)
+			assert_string_equal(out.data, rows[i].line);
+		else
+			assert_non_null(strstr(out.data, "not in this crontab"));
+		assert_int_equal(w.refused, rows[i].line ? 0 : 1);
+	}
 }
 
 static void a_patch_is_merged_into_a_definition(void **state)
@@ -144,7 +186,7 @@ static void random_field(struct job_spec *s, const struct job_field *f)
 		((struct blob *)at)->data = STEAL(text);
 		break;
 	case FIELD_TEXT:
-		if (!f->check && *text)
+		if (!f->check && *text && (int64_t)strlen(text) >= f->min)
 			*(char **)at = STEAL(text);
 		break;
 	case FIELD_LIST:
@@ -165,11 +207,25 @@ static void random_field(struct job_spec *s, const struct job_field *f)
 	}
 }
 
+/* The fields of a call exclude a command. */
+static bool is_drawn(const struct job_field *f)
+{
+	static const char *const omitted[] = {"template", "http", "url", "headers", "body", "expect_status", "expect_body",
+		"expect_size", "on_410", "http_async", "sign", "tls_ca", "tls_cert", "tls_key", "kafka",
+		"message_key", "message", "kafka_tls", "sasl", "sasl_user", "sasl_password",
+		"lambda", "region", "lambda_event"};
+
+	for (size_t i = 0; i < ELEMENTS(omitted); i++)
+		if (strcmp(f->name, omitted[i]) == 0)
+			return false;
+	return true;
+}
+
 static void random_spec(struct job_spec *s)
 {
 	job_spec_init(s);
 	for (size_t i = 0; i < job_fields_count; i++)
-		if (strcmp(job_fields[i].name, "template") != 0 && draw(2))
+		if (is_drawn(&job_fields[i]) && draw(2))
 			random_field(s, &job_fields[i]);
 	free(STEAL(s->script));
 	strv_done(&s->command);
@@ -315,6 +371,7 @@ static void invalid_operands_of_set_are_refused(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		TEST(a_job_is_written_as_the_line_that_means_it),
 		TEST(a_patch_is_merged_into_a_definition),
 		TEST(an_invalid_patch_names_the_member),
 		TEST(differences_do_not_show_values_of_variables),

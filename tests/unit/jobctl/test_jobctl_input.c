@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of typed input: times, forms of schedules, crontabs. */
+/* Tests of typed input: times and forms of schedules. */
 #include "unit/unit.h"
 
 #include "base/auto.h"
@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "core/time/schedule.h"
 #include "jobctl/moment.h"
-#include "jobctl/spec/crontab.h"
 #include "jobctl/spec/when_args.h"
 #include <string.h>
 
@@ -153,68 +152,12 @@ static void a_schedule_option_accepts_only_its_own_form(void **state)
 	}
 }
 
-/* ---- crontabs ---- */
-
-static void a_crontab_is_distinguished_from_a_script(void **state)
-{
-	static const char *const crontabs[] = {
-		"0 2 * * * backup",
-		"# m h dom mon dow command\nSHELL=/bin/bash\nPATH = \"/bin:/usr/bin\"\n\n  */5\t* * * 1-5  a | b\n@reboot x\n",
-		"@daily /usr/bin/true\r\n",
-	};
-	static const char *const scripts[] = {
-		"",
-		"# nothing\n",
-		"PATH=/bin\n",
-		"echo hello\n",
-		"#!/bin/sh\n0 2 * * * backup\n",
-		"PATH=/bin\n0 2 * * * x\necho hello\n",
-		"0 2 * * *\n",
-		"@daily\n",
-		"for i in 1 2 3 4 5 6; do echo $i; done\n",
-		"61 2 * * * x\n",
-		"[ 1 = 2 ] || exit 1\n",
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ELEMENTS(crontabs); i++)
-		assert_true(crontab_is(crontabs[i]));
-	for (size_t i = 0; i < ELEMENTS(scripts); i++)
-		assert_false(crontab_is(scripts[i]));
-}
-
-static void the_entries_of_a_crontab_become_commands(void **state)
-{
-	AUTO_DONE(buf) out = {};
-	AUTO_DONE(buf) system = {};
-
-	(void)state;
-	assert_int_equal(
-		crontab_commands(
-			"MAILTO=me\nCRON_TZ=Europe/Berlin\nA='b c'\n*/5 * * * * x --all | y\n@reboot z\nSHELL=/bin/bash\n"
-			"@daily echo 5\\%\n@hourly cat%in\n@daily q\n",
-			4, &out),
-		5);
-	assert_string_equal(out.data,
-		"jobctl add --cron '*/5 * * * *' --tz Europe/Berlin -e 'A=b c' -- 'x --all | y'\n"
-		"jobctl add --on boot --tz Europe/Berlin -e 'A=b c' -- z\n"
-		"jobctl add --cron @daily --tz Europe/Berlin -e 'A=b c' -- /bin/bash -c 'echo 5%'\n"
-		"jobctl add --cron @hourly --tz Europe/Berlin -e 'A=b c' -- /bin/bash -c cat # and --stdin FILE with the text after '%'\n");
-	assert_int_equal(crontab_commands("17 * * * * root cd / && run-parts /etc/cron.hourly\n", 9,
-				 &system),
-		1);
-	assert_string_equal(system.data,
-		"jobctl add --cron '17 * * * *' --as root -- 'cd / && run-parts /etc/cron.hourly'\n");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(past_times_are_the_previous_occurrence),
 		TEST(future_times_are_the_next_occurrence),
 		TEST(a_schedule_option_accepts_only_its_own_form),
-		TEST(a_crontab_is_distinguished_from_a_script),
-		TEST(the_entries_of_a_crontab_become_commands),
 	};
 
 	return RUN_TESTS(tests);

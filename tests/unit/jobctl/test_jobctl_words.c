@@ -9,6 +9,7 @@
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "jobctl/local_zone.h"
+#include "jobctl/progress.h"
 #include "jobctl/ref.h"
 #include "jobctl/render/words.h"
 #include "jobctl/spec/job_env.h"
@@ -333,6 +334,26 @@ static void a_command_is_shown_quoted_for_a_shell(void **state)
 	}
 }
 
+static void a_progress_line_has_what_is_known(void **state)
+{
+	static const struct {
+		int64_t done, total;
+		const char *text;
+	} cases[] = {{0, 0, "copying: 12s"}, {2048, 0, "copying: 2.0 KiB, 12s"},
+		{0, 4096, "copying: 0 B of 4.0 KiB, 0 %, 12s"},
+		{1024, 4096, "copying: 1.0 KiB of 4.0 KiB, 25 %, 12s"},
+		{8192, 4096, "copying: 8.0 KiB of 4.0 KiB, 100 %, 12s"}};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(buf) out = {};
+
+		progress_text("copying", 12 * USEC_SEC + 900 * USEC_MSEC, cases[i].done,
+			cases[i].total, &out);
+		assert_string_equal(out.data, cases[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +365,7 @@ int main(void)
 		TEST(times_are_shown_relative_to_now),
 		TEST(local_times_have_whole_seconds),
 		TEST(durations_and_sizes_are_short),
+		TEST(a_progress_line_has_what_is_known),
 		TEST(a_result_is_an_exit_code_a_signal_or_a_reason),
 		TEST(variables_that_look_like_secrets_are_masked),
 		TEST(one_word_with_shell_syntax_is_a_script),

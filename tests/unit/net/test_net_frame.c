@@ -19,15 +19,20 @@ static void sample(struct net_frame *f, unsigned type)
 		f->request.timeout = 1;
 }
 
+static bool from_daemon(unsigned type)
+{
+	return type < NET_WELCOME || type == NET_DEADLINE;
+}
+
 static bool valid(const struct net_frame *f, size_t len, size_t fds)
 {
-	return net_frame_check(f, len, fds, f->type < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET,
+	return net_frame_check(f, len, fds, from_daemon(f->type) ? NET_FROM_DAEMON : NET_FROM_NET,
 		f->version, NULL);
 }
 
 static size_t fds_of(unsigned type)
 {
-	return type == NET_REQUEST || type == NET_NEED_FILE;
+	return type == NET_REQUEST || type == NET_NEED_FILE || type == NET_NEED_SECRET;
 }
 
 static void frames_of_another_length_side_or_number_of_descriptors_are_refused(void **state)
@@ -42,15 +47,40 @@ static void frames_of_another_length_side_or_number_of_descriptors_are_refused(v
 		}
 		assert_false(valid(&f, f.size, 1 - fds_of(t)));
 		assert_false(net_frame_check(&f, f.size, fds_of(t),
-			t < NET_WELCOME ? NET_FROM_NET : NET_FROM_DAEMON, f.version, NULL));
+			from_daemon(t) ? NET_FROM_NET : NET_FROM_DAEMON, f.version, NULL));
 		assert_false(net_frame_check(&f, f.size, fds_of(t),
-			t < NET_WELCOME ? NET_FROM_DAEMON : NET_FROM_NET, f.version + 1, NULL));
+			from_daemon(t) ? NET_FROM_DAEMON : NET_FROM_NET, f.version + 1, NULL));
 	}
 	sample(&f, NET_RESULT);
 	f.result.id.kind = NET_KIND_ARTIFACT;
 	assert_true(valid(&f, f.size, 1)); /* an artifact comes with its directory */
 	f.result.outcome = NET_BUSY;
 	assert_true(valid(&f, f.size, 0));
+}
+
+static void calls_do_not_exist_in_version_1(void **state)
+{
+	struct net_frame f;
+
+	(void)state;
+	sample(&f, NET_REQUEST);
+	f.request.id.kind = NET_KIND_CALL;
+	assert_true(valid(&f, f.size, 1));
+	f.version = 1;
+	assert_false(valid(&f, f.size, 1));
+	f.request.id.kind = NET_KIND_ARTIFACT;
+	assert_true(valid(&f, f.size, 1));
+	for (unsigned t = NET_DEADLINE; t <= NET_CALL_RESULT; t++) {
+		sample(&f, t);
+		assert_true(valid(&f, f.size, fds_of(t)));
+		f.version = 1;
+		assert_false(valid(&f, f.size, fds_of(t)));
+	}
+	sample(&f, NET_CALL_RESULT);
+	f.call.kept = 10;
+	assert_true(valid(&f, f.size, 1)); /* the response comes with it */
+	f.call.kept = NET_KEPT_MAX + 1;
+	assert_false(valid(&f, f.size, 1));
 }
 
 static void values_out_of_range_and_unterminated_texts_are_refused(void **state)
@@ -113,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(frames_of_another_length_side_or_number_of_descriptors_are_refused),
+		TEST(calls_do_not_exist_in_version_1),
 		TEST(values_out_of_range_and_unterminated_texts_are_refused),
 		TEST(an_encoded_payload_is_decoded_and_a_truncated_one_refused),
 		TEST(the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not),

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "store/limit.h"
 #include "store/ops/event_op.h"
+#include "store/ops/job/job_apply.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
@@ -29,9 +30,12 @@
 #include "store/ops/run/late_runs.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
+#include "store/ops/run/run_progress.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/triggers.h"
+#include "store/ops/tokens.h"
 #include "store/read/prune_candidates.h"
+#include "store/token_row.h"
 #include "unit/store/fault_world.h"
 #include <string.h>
 
@@ -60,6 +64,9 @@ static const char *const dump_queries[] = {
 	"SELECT job, run, what, state, tries, due_at, done_at, node, error FROM notices ORDER BY job, what, created_at, id",
 	"SELECT id, reader, holder, follow, taken FROM relays ORDER BY id",
 	"SELECT relay, number, data FROM relay_parts ORDER BY relay, number",
+	"SELECT id, name, owner FROM tokens ORDER BY id",
+	"SELECT run, fence, percent, text, at FROM run_progress ORDER BY run",
+	"SELECT j.name, c.link, c.parent, c.mode FROM chains c JOIN jobs j ON j.id = c.child ORDER BY j.name, c.link",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
 	" ORDER BY what, state, queue",
 };
@@ -88,6 +95,17 @@ static void build_notices(struct store *s)
 		op_fill(notices_due_op(take), .node = NODE, .now = T0, .again_at = T0 + 1000, .limit = 1);
 		assert_true(apply_one(s, take));
 	}
+}
+
+static void build_token(struct store *s)
+{
+	static const struct token_row row = {.id = (char *)"t1", .name = (char *)"there", .owner = 1000,
+		.owner_name = (char *)"ann", .created_by = (char *)"ann", .hash = (char *)"hash", .role = TOKEN_VIEWER,
+		.scope = (char *)"see", .created_at = T0};
+	AUTO(op) *add = op_new(OP_TOKEN_ADD, NULL, NULL);
+
+	op_fill(token_add_op(add), .row = &row);
+	assert_true(apply_one(s, add));
 }
 
 /* One leads, one is dead. */
@@ -170,6 +188,7 @@ void world_build(struct store *s, const char *where)
 	}
 	build_notices(s);
 	build_relay(s);
+	build_token(s);
 	op_fill(pause_op(pause), .uid = -1, .job = PAUSED, .pause = {.by_uid = 1, .by_name = (char *)"ann", .at = T0 + 4,
 		.until = T0 + 6});
 	assert_true(apply_one(s, pause));
@@ -208,9 +227,39 @@ static struct op *make_bulk(void)
 	return op;
 }
 
+/* Adds, changes and removes one job each. */
+static struct op *make_apply(void)
+{
+	static struct op_job_change change; /* borrowed by the operation */
+	struct op *op = op_new(OP_JOB_APPLY, NULL, NULL);
+	struct op_job_apply *a = job_apply_op(op);
+
+	op_fill(a, .scope = -1, .set = "set", .now = T0, .n_add = 1, .n_change = 1, .n_remove = 1);
+	a->add = xcalloc(1, sizeof(*a->add));
+	a->add[0] = (struct job_new){.uid = 5, .owner = "eve", .name = "x", .spec = "{}", .now = T0, .run_at = T0 + 1000};
+	change = (struct op_job_change){.uid = -1, .id = DUE, .expect = 1, .what = "changed",
+		.to = {.name = "due", .spec = "{\"a\":1}", .now = T0}};
+	a->change = xcalloc(1, sizeof(struct op_job_change *));
+	a->change[0] = &change;
+	a->remove = xcalloc(1, sizeof(*a->remove));
+	a->remove[0] = QUEUED;
+	return op;
+}
+
 static struct op *make_ended(void)
 {
 	return op_ended(&(struct run){.id = RUNNING, .job = RUNNING, .fence = 1}, ATTEMPT_SUCCEEDED, T0 + 9);
+}
+
+static struct op *make_progress(void)
+{
+	struct op *op = op_new(OP_PROGRESS, NULL, NULL);
+
+	run_progress_op(op)->n = 1;
+	run_progress_op(op)->v = xcalloc(1, sizeof(*run_progress_op(op)->v));
+	run_progress_op(op)->v[0] = (struct run_progress_row){.run = RUNNING, .fence = 1, .event = true,
+		.progress = {.percent = 40, .text = "half", .at = T0 + 9}};
+	return op;
 }
 
 static struct op *make_notice_done(void)
@@ -234,7 +283,9 @@ static struct op *make_relay_take(void)
 /* Operations that own memory. */
 static struct op *(*const makers[OP_KIND_MAX])(void) = {
 	[OP_JOB_BULK] = make_bulk,
+	[OP_JOB_APPLY] = make_apply,
 	[OP_ENDED] = make_ended,
+	[OP_PROGRESS] = make_progress,
 	[OP_NOTICE_DONE] = make_notice_done,
 	[OP_RELAY_ADD] = make_relay_put,
 	[OP_RELAY] = make_relay_take,
@@ -245,6 +296,8 @@ static const struct prune_candidates old = {old_runs, old_jobs, 1, 1};
 static const struct kept_output output = {.run = ENDED_RUN, .fence = 1, .attempt = 1, .bytes = 10};
 static char *tag = (char *)"team=b";
 static const struct strv tags = {&tag, 1};
+static const struct token_row new_token = {.id = (char *)"t2", .name = (char *)"new", .owner = 1000, .owner_name = (char *)"ann",
+	.created_by = (char *)"ann", .hash = (char *)"hash", .role = TOKEN_VIEWER, .scope = (char *)"see", .created_at = T0};
 #define TEMPLATE .uid = 5, .owner = "eve", .name = "there", .params = "{}", .spec = "{\"b\":1}", .now = T0
 #define PLAIN(type, ...) &(const struct op_##type){__VA_ARGS__}.op
 
@@ -285,6 +338,8 @@ static const struct op *const plain[OP_KIND_MAX] = {
 	[OP_LIMIT_SET] = PLAIN(limit, .scope = LIMIT_QUEUE, .key = "new", .running_given = true, .running = 2, .rate_given = true,
 		.rate = {.n = 1, .per = USEC_SEC, .burst = 1}),
 	[OP_LIMIT_RM] = PLAIN(limit, .scope = LIMIT_QUEUE, .key = "spare"),
+	[OP_TOKEN_ADD] = PLAIN(token_add, .row = &new_token),
+	[OP_TOKEN_REMOVE] = PLAIN(token_remove, .ref = "there", .owner = 1000, .now = T0 + 9),
 	[OP_OWNER] = PLAIN(owner, .uid = 4711, .name = "newcomer", .now = T0 + 9),
 	[OP_NOTICE_ADD] = PLAIN(notice_add, .uid = -1, .job = RUNNING, .run = RUNNING, .kind = NOTICE_KIND_LONG, .now = T0),
 	[OP_NOTICE_TAKE] = PLAIN(notice_take, .node = NODE, .now = T0 + 9, .again_at = T0 + 99, .limit = 5),

@@ -28,6 +28,8 @@ char *place_new(void);               /* an address without a store; caller frees
 void place_drop(const char *where);  /* deletes the store */
 void place_clear(const char *where); /* empties the tables; numbers begin at 1 again */
 void place_query(const char *where, const char *sql, struct buf *out); /* appends rows as text; out may be NULL */
+/* Appends the plan of a statement, one step per line, as chosen for large tables. */
+void place_explain(const char *where, const struct db_query *q, struct buf *out);
 void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out); /* ... one after the other */
 
 void place_server_stop(void);        /* PostgreSQL only */

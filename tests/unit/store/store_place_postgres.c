@@ -15,7 +15,7 @@
 
 const struct db_ops *const fixture_ops = &db_postgres_ops;
 const struct db_sql *const place_sql = &postgres_sql;
-const struct suite_part *const store_engine_parts[] = {&store_server_part, &store_rivals_part, NULL};
+const struct suite_part *const store_engine_parts[] = {&store_server_part, &store_rivals_part, &store_round_trips_part, NULL};
 
 /* The server of this program; cmocka's group functions have no argument for it. */
 static char *server_dir;
@@ -65,9 +65,13 @@ static pid_t start(const char *const argv[])
 	return pid;
 }
 
-/* Debian keeps the server's programs per version. */
+/* Debian keeps the server's programs per version. JOBSCHED_PG_BIN names another directory, see versions.py. */
 static char *program(const char *name)
 {
+	const char *given = getenv("JOBSCHED_PG_BIN");
+
+	if (given)
+		return xprintf("%s/%s", given, name);
 	for (int version = 20; version >= 13; version--) {
 		char *path = xprintf("/usr/lib/postgresql/%d/bin/%s", version, name);
 
@@ -214,31 +218,73 @@ int place_group_teardown(void **state)
 	return 0;
 }
 
-void place_query(const char *where, const char *sql, struct buf *out)
+static void side_open(const char *where)
 {
-	PGresult *r;
+	if (side && text_equal(side_where, where))
+		return;
+	close_side();
+	side = PQconnectdb(where);
+	side_where = xstrdup(where);
+	PQclear(PQexec(side, "SET search_path = jobsched; SET client_min_messages = warning"));
+}
 
-	if (!side || !text_equal(side_where, where)) {
-		close_side();
-		side = PQconnectdb(where);
-		side_where = xstrdup(where);
-		PQclear(PQexec(side, "SET search_path = jobsched; SET client_min_messages = warning"));
-	}
-	r = PQexec(side, sql);
-	if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
-		fail_msg("%s: %s", sql, PQerrorMessage(side));
+static void add_rows(const PGresult *r, struct buf *out)
+{
 	for (int row = 0; out && row < PQntuples(r); row++) {
 		for (int i = 0; i < PQnfields(r); i++)
 			buf_printf(out, "%s|", PQgetisnull(r, row, i) ? "-" : PQgetvalue(r, row, i));
 		buf_char(out, '\n');
 	}
-	PQclear(r);
+}
+
+/* The statements of 'sql' take one round trip. */
+void place_query(const char *where, const char *sql, struct buf *out)
+{
+	PGresult *r;
+
+	side_open(where);
+	if (!PQsendQuery(side, sql))
+		fail_msg("%s: %s", sql, PQerrorMessage(side));
+	while ((r = PQgetResult(side))) {
+		if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
+			fail_msg("%s: %s", sql, PQresultErrorMessage(r));
+		add_rows(r, out);
+		PQclear(r);
+	}
 }
 
 void place_queries(const char *where, const char *const *sql, size_t n, struct buf *out)
 {
+	AUTO_DONE(buf) all = {};
+
 	for (size_t i = 0; i < n; i++)
-		place_query(where, sql[i], out);
+		buf_printf(&all, "%s;", sql[i]);
+	place_query(where, all.data, out);
+}
+
+/* The tables are empty, so the planner is told not to prefer what is cheap only then: sequential scans, and joins that read a
+ * whole table or index. */
+void place_explain(const char *where, const struct db_query *q, struct buf *out)
+{
+	static const char *const types[] = {[DB_INT] = "bigint", [DB_TEXT] = "text", [DB_JSON] = "jsonb"};
+	AUTO_DONE(buf) sql = {};
+	AUTO_DONE(buf) rows = {};
+
+	buf_str(&sql, "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_mergejoin = off; "
+		"SET enable_hashjoin = off; SET enable_bitmapscan = off; PREPARE plan");
+	for (int i = 0; i < q->n_params; i++)
+		buf_printf(&sql, "%s%s", i == 0 ? " (" : ", ", types[q->params[i].type]);
+	buf_printf(&sql, "%s AS %s", q->n_params ? ")" : "", q->sql);
+	place_query(where, sql.data, NULL);
+	buf_clear(&sql);
+	buf_str(&sql, "EXPLAIN (COSTS OFF) EXECUTE plan");
+	for (int i = 0; i < q->n_params; i++)
+		buf_printf(&sql, "%sNULL", i == 0 ? " (" : ", ");
+	buf_str(&sql, q->n_params ? ")" : "");
+	place_query(where, sql.data, &rows);
+	place_query(where, "DEALLOCATE plan; RESET enable_seqscan; RESET enable_mergejoin; RESET enable_hashjoin; "
+		"RESET enable_bitmapscan; RESET plan_cache_mode", NULL);
+	buf_str(out, rows.data);
 }
 
 #define CLEARS_TO_VACUUM 50
@@ -249,7 +295,7 @@ void place_clear(const char *where)
 
 	place_query(where, "DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM job_revisions; DELETE FROM templates; DELETE FROM owners; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM outputs; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters; DELETE FROM running_jobs; DELETE FROM notices; DELETE FROM job_health;"
-		"DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
+		"DELETE FROM run_progress; DELETE FROM chains; DELETE FROM run_moves; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM tokens; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default';"
 		/* not by ALTER, which would invalidate every plan */
 		"SELECT setval('jobs_id', 1, false), setval('runs_id', 1, false), setval(pg_get_serial_sequence('notices', 'id'), 1, false)",
 		NULL);

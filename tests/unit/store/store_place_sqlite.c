@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store tests on SQLite: each store is a file in its own directory. */
 #include "base/text.h"
+#include "store/backend/sqlite.h"
 #include "unit/store/store_suite.h"
 #include <dirent.h>
 #include <libgen.h>
@@ -81,6 +82,23 @@ void place_queries(const char *where, const char *const *sql, size_t n, struct b
 	sqlite3_close(h);
 }
 
+void place_explain(const char *where, const struct db_query *q, struct buf *out)
+{
+	AUTO_TEXT sql = xprintf("EXPLAIN QUERY PLAN %s", q->sql);
+	sqlite3 *h = NULL;
+	sqlite3_stmt *stmt = NULL;
+
+	assert_int_equal(sqlite3_open_v2(where, &h, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	sqlite3_db_config(h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	assert_int_equal(sqlite_add_given(h, place_sql, &clock_system), SQLITE_OK);
+	if (sqlite3_prepare_v2(h, sql, -1, &stmt, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", q->name, sqlite3_errmsg(h));
+	while (sqlite3_step(stmt) == SQLITE_ROW)
+		buf_printf(out, "%s\n", (const char *)sqlite3_column_text(stmt, 3));
+	sqlite3_finalize(stmt);
+	sqlite3_close(h);
+}
+
 void place_query(const char *where, const char *sql, struct buf *out)
 {
 	place_queries(where, &sql, 1, out);
@@ -90,5 +108,5 @@ void place_clear(const char *where)
 {
 	place_query(where, "BEGIN; DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM job_revisions; DELETE FROM templates; DELETE FROM owners; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM outputs; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters; DELETE FROM running_jobs; DELETE FROM notices; DELETE FROM job_health;"
-		"DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default'; DELETE FROM sqlite_sequence; COMMIT", NULL);
+		"DELETE FROM run_progress; DELETE FROM chains; DELETE FROM run_moves; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM tokens; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default'; DELETE FROM sqlite_sequence; COMMIT", NULL);
 }

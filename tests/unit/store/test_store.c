@@ -12,32 +12,40 @@ static struct CMUnitTest *join(struct CMUnitTest *all, size_t *n, const struct s
 	return all;
 }
 
-/* The fault tests take long and run in parallel to the others (store_faults_*.sh). */
+/* The fault tests take long. They run in parallel, in two parts (store_faults_*.sh, store_losses_*.sh). */
 static int run_faults(const char *pattern)
 {
-	if (pattern)
+	if (pattern && pattern[0] == '!')
+		cmocka_set_skip_filter(pattern + 1);
+	else if (pattern)
 		cmocka_set_test_filter(pattern);
 	return _cmocka_run_group_tests("store", store_faults_part.tests, store_faults_part.n, place_group_setup, place_group_teardown);
 }
 
-/* Arguments: a pattern selects tests; "faults" selects the fault tests, followed by an optional pattern. */
+/* Arguments: a pattern selects tests; "faults" selects the fault tests, followed by an optional pattern; '!' excludes tests. */
 int main(int argc, char **argv)
 {
 	const struct suite_part *const parts[] = {
 		&store_jobs_part,
-		&store_change_part,
+		&store_apply_part, &store_change_part,
 		&store_pauses_part,
 		&store_imposed_part,
 		&store_triggers_part,
 		&store_limits_part,
 		&store_owners_part,
+		&store_tokens_part,
 		&store_runs_part,
 		&store_plan_part,
 		&store_list_part,
+		&store_search_part,
+		&store_access_part,
 		&store_batch_part,
 		&store_claim_part,
 		&store_lanes_part,
 		&store_dead_part,
+		&store_chains_part,
+		&store_progress_part,
+		&store_results_part,
 		&store_schema_part,
 		&store_prune_part,
 		&store_late_part,
@@ -50,6 +58,7 @@ int main(int argc, char **argv)
 		&store_nodes_part,
 		&store_held_part,
 		&store_relay_part,
+		&store_metrics_part,
 	};
 	struct CMUnitTest *all = NULL;
 	size_t n = 0;

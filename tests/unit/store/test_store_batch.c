@@ -7,6 +7,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
+#include "store/read/list_moves.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <time.h>
@@ -149,22 +150,36 @@ static struct batch_wake end_one(struct store *s, const struct run *r)
 static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 {
 	struct store *s = store_of(state);
-	bool server = fixture_ops->reconnects;
 	AUTO(op) *company = op_node_open("node-two-engine", "two", "spawner-of-it");
 	struct op *look = op_new(OP_NODE_POLL, NULL, NULL);
 	AUTO(run) *first = NULL, *second = NULL;
+	AUTO_DONE(run_list) none = {};
+	AUTO_DONE(run_list) both = {};
+	struct move_place place = {};
+	bool missed;
 
 	add_job(s, "first");
 	add_job(s, "second");
 	first = claim_one(s, T0);
 	second = claim_one(s, T0);
 	assert_true(apply_one(s, company));
+	assert_true(list_moves_read(s, "one", &place, NULL, 0, &none, &missed, NULL));
 	end_one(s, first);
-	assert_int_equal(end_one(s, second).notify_pending, server);
+	assert_true(end_one(s, second).notify_pending);
 	nanosleep(&(struct timespec){.tv_nsec = 110000000}, NULL);
 	node_poll_op(look)->node = NODE;
 	assert_false(apply_all(s, &look, 1).notify_pending);
 	op_free(look);
+	/* the other node learns which runs have ended, each once */
+	assert_true(list_moves_read(s, "one", &place, NULL, 0, &both, &missed, NULL));
+	assert_int_equal(none.n, 0);
+	assert_int_equal(both.n, 2);
+	assert_int_equal(both.v[0]->id + both.v[1]->id, first->id + second->id);
+	assert_true(run_state_final(both.v[0]->state) && !missed);
+	run_list_done(&both);
+	both = (struct run_list){};
+	assert_true(list_moves_read(s, "one", &place, NULL, 0, &both, &missed, NULL));
+	assert_int_equal(both.n, 0);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -7,6 +7,7 @@
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
+#include "store/read/check.h"
 #include "store/read/list_jobs.h"
 #include "store/read/list_runs.h"
 #include "store/read/single.h"
@@ -468,7 +469,16 @@ static void network_file_systems_are_refused_and_local_ones_are_not(void **state
 	assert_non_null(type);
 }
 
+static void a_store_has_no_unsafe_settings(void **state)
+{
+	AUTO_DONE(strv) found = {};
+
+	assert_true(check_unsafe_settings(store_of(state), &found, NULL));
+	assert_int_equal(found.n, 0);
+}
+
 static const struct CMUnitTest tests[] = {
+	STORE_TEST(a_store_has_no_unsafe_settings),
 	STORE_TEST(a_file_that_is_no_store_is_refused_and_unchanged),
 	STORE_TEST(another_programs_database_is_refused_and_left_alone),
 	STORE_TEST(a_newer_schema_is_refused_and_left_alone),

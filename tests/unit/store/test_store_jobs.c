@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of jobs: keys, names, bulk, limits, cancelling and removing. */
+#include "base/buf.h"
 #include "base/text.h"
+#include "core/time/slots.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/jobs.h"
@@ -154,6 +156,37 @@ static struct op *op_bulk(struct job_new *jobs, size_t n)
 		job_bulk_op(op)->v[i] = jobs ? jobs[i] : (struct job_new){.uid = 1000, .owner = "ann", .spec = SPEC_A,
 			.now = T0, .run_at = i % 2 ? T0 : 0, .next_slot = i % 2 ? 0 : T0 + USEC_HOUR};
 	return op;
+}
+
+static void slot_from_number(struct job_new *j, void *arg)
+{
+	++*(int *)arg;
+	j->next_slot = T0 + j->id * USEC_SEC;
+}
+
+static void the_first_slot_is_computed_when_the_number_is_known(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *op = op_bulk(NULL, 3);
+	AUTO_DONE(buf) due = {};
+	AUTO_DONE(buf) expected = {};
+	int calls = 0;
+
+	for (size_t i = 0; i < 3; i++) {
+		struct job_new *j = &job_bulk_op(op)->v[i];
+
+		j->next_slot = slot_search_from(T0);
+		j->first_slot = slot_from_number;
+		j->first_slot_arg = &calls;
+	}
+	assert_true(apply_one(s, op));
+	assert_int_equal(calls, 3);
+	for (size_t i = 0; i < 3; i++)
+		buf_printf(&expected, "%lld|\n", (long long)(T0 + job_bulk_op(op)->v[i].id * USEC_SEC));
+	place_query(where_of(state), "SELECT slot FROM due ORDER BY job", &due);
+	assert_string_equal(due.data, expected.data);
+	job_bulk_reset(op); /* a batch that is applied again assigns other numbers */
+	assert_int_equal(job_bulk_op(op)->v[0].next_slot, slot_search_from(T0));
 }
 
 static void a_bulk_goes_in_whole(void **state)
@@ -499,6 +532,7 @@ static void jobs_beyond_the_bytes_of_their_owner_are_refused(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(jobs_beyond_the_bytes_of_their_owner_are_refused),
+	STORE_TEST(the_first_slot_is_computed_when_the_number_is_known),
 	STORE_TEST(a_key_used_twice_gives_the_same_job),
 	STORE_TEST(a_key_with_other_content_is_a_conflict),
 	STORE_TEST(a_key_belongs_to_its_owner),

@@ -88,6 +88,146 @@ static void check_job_filter(struct store *s, struct job_filter f, const struct 
 		assert_false(job_fits(all->v[at], (int)at, &f));
 }
 
+/* Reads a whole sorted list in pages of 7. */
+static size_t read_sorted(struct store *s, struct job_filter f, int64_t ids[JOBS])
+{
+	AUTO_DONE(job_search) search = {};
+	struct job_place place = {};
+	size_t n = 0;
+	bool more;
+	int pages = 0;
+
+	f.limit = 7;
+	do {
+		AUTO_DONE(job_list) page = {};
+		struct err e = {};
+
+		assert_true(++pages < 100);
+		if (!list_jobs_sorted(s, &f, &place, &search, &page, &e))
+			fail_msg("%s", e.msg);
+		assert_true(n + page.n <= JOBS);
+		for (size_t i = 0; i < page.n; i++)
+			ids[n++] = page.v[i]->id;
+		more = page.next != 0;
+	} while (more);
+	return n;
+}
+
+/* The order that the list must have, from the rows as they are shown. 0: not determined by the key. */
+static int sort_order(const struct job *a, const struct job *b, enum job_sort sort)
+{
+	int64_t x = sort == JOB_SORT_NEXT ? a->next_slot : a->last_run.slot, y = sort == JOB_SORT_NEXT ? b->next_slot : b->last_run.slot;
+
+	if (sort == JOB_SORT_NAME && a->name && b->name)
+		return strcmp(a->name, b->name);
+	if (sort == JOB_SORT_NAME)
+		return (a->name == NULL) - (b->name == NULL);
+	return (x > y) - (x < y);
+}
+
+static bool has_key(const struct job *j, enum job_sort sort)
+{
+	return sort == JOB_SORT_NAME ? j->name != NULL : sort == JOB_SORT_NEXT ? (j->next_slot != 0 && j->next_slot != USEC_NEVER) : j->last_run.id != 0;
+}
+
+static void check_order(struct store *s, struct job_filter f)
+{
+	AUTO(job) *before = NULL;
+	int64_t ids[JOBS], few[JOBS];
+	size_t n = read_sorted(s, f, ids), n_few;
+	bool seen[JOBS + 1] = {};
+
+	for (size_t i = 0; i < n; i++) {
+		struct job *j = get_job(s, ids[i]);
+
+		assert_false(seen[ids[i]]);
+		seen[ids[i]] = true;
+		if (before && has_key(j, f.sort) && has_key(before, f.sort))
+			assert_true(f.down ? sort_order(before, j, f.sort) >= 0 : sort_order(before, j, f.sort) <= 0);
+		assert_false(before && has_key(j, f.sort) && !has_key(before, f.sort));
+		job_free(before);
+		before = j;
+	}
+	/* The same filter in another form is sorted in memory; the order is the same. */
+	if (f.states)
+		return;
+	f.states = (1u << JOB_STATE_MAX) - 1 - (1u << JOB_REMOVED);
+	n_few = read_sorted(s, f, few);
+	assert_int_equal(n_few, n);
+	assert_memory_equal(ids, few, n * sizeof(*ids));
+}
+
+/* Jobs with and without a name, a queued run, a next slot and a last run. */
+static void add_sortable(struct store *s)
+{
+	struct op *ops[JOBS];
+	char names[JOBS][24];
+	AUTO(op) *claim = op_claim(25, T0 + USEC_MIN);
+
+	for (int i = 0; i < JOBS; i++) {
+		snprintf(names[i], sizeof(names[i]), "%c%d", 'a' + i * 7 % 26, i % 9);
+		ops[i] = op_add(i % 5 ? names[i] : NULL, NULL, NULL);
+		job_add_op(ops[i])->job.uid = 1000 + (uint32_t)i; /* names may be equal */
+		job_add_op(ops[i])->job.queue = i % 4 ? "default" : "slow";
+		job_add_op(ops[i])->job.run_at = i % 3 ? 0 : T0 + i * 5 % 11 * USEC_SEC;
+		/* USEC_NEVER: it waits for something that is not a slot */
+		job_add_op(ops[i])->job.next_slot = i % 3 == 0 ? 0 : i % 10 == 1 ? USEC_NEVER : T0 + USEC_DAY + i * 7 % 13 * USEC_SEC;
+	}
+	apply_all(s, ops, JOBS);
+	for (int i = 0; i < JOBS; i++) {
+		assert_true(ops[i]->ok);
+		op_free(ops[i]);
+	}
+	assert_true(apply_one(s, claim));
+	for (size_t i = 0; i < claim_op(claim)->claimed.n; i++)
+		end_run(s, claim_op(claim)->claimed.v[i].run, ATTEMPT_SUCCEEDED, T0 + USEC_MIN);
+}
+
+static void sorted_lists_have_each_job_once_and_in_order(void **state)
+{
+	struct store *s = store_of(state);
+	const struct job_filter filters[] = {{.uid = -1}, {.uid = -1, .name_glob = "c*"}, {.uid = -1, .name_glob = "*3"}, {.uid = -1, .name_glob = "*", .queue = "slow"}, {.uid = 1007, .name_glob = "*"},
+		{.uid = -1, .states = 1u << JOB_ACTIVE}, {.uid = -1, .queue = "slow"}, {.uid = -1, .bytes = 60}};
+	int64_t ids[JOBS];
+
+	place_query(where_of(state), "INSERT INTO limits (scope, key, running, weight, rate_n, rate_per, rate_burst) VALUES ('queue', 'slow', 0, 100, 0, 0, 0)", NULL);
+	add_sortable(s);
+	for (size_t i = 0; i < ELEMENTS(filters); i++)
+		for (int sort = JOB_SORT_NAME; sort < JOB_SORT_MAX; sort++)
+			for (int down = 0; down < 2; down++) {
+				struct job_filter f = filters[i];
+
+				f.sort = (enum job_sort)sort;
+				f.down = down;
+				check_order(s, f);
+			}
+	assert_int_equal(read_sorted(s, (struct job_filter){.uid = -1, .sort = JOB_SORT_NEXT}, ids), JOBS);
+	assert_int_equal(read_sorted(s, (struct job_filter){.uid = -1, .sort = JOB_SORT_LAST, .queue = "slow"}, ids), JOBS / 4);
+	assert_int_equal(read_sorted(s, (struct job_filter){.uid = -1, .sort = JOB_SORT_NAME, .name_glob = "c*", .down = true}, ids), 4);
+}
+
+static void lists_by_number_can_be_descending(void **state)
+{
+	struct store *s = store_of(state);
+	struct job_filter f = {.uid = -1, .down = true, .limit = 7};
+	int64_t last = INT64_MAX;
+	size_t n = 0;
+
+	add_many(s);
+	do {
+		AUTO_DONE(job_list) page = {};
+		struct err e = {};
+
+		assert_true(list_jobs_page(s, &f, &page, &e));
+		for (size_t i = 0; i < page.n; i++, n++) {
+			assert_true(page.v[i]->id < last);
+			last = page.v[i]->id;
+		}
+		f.after = page.next;
+	} while (f.after);
+	assert_in_range(n, JOBS * 8 / 10, JOBS);
+}
+
 static void each_filter_of_jobs_gives_each_job_once(void **state)
 {
 	struct store *s = store_of(state);
@@ -348,6 +488,8 @@ static void a_page_ends_with_the_job_that_reaches_its_bytes(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(each_filter_of_jobs_gives_each_job_once),
+	STORE_TEST(sorted_lists_have_each_job_once_and_in_order),
+	STORE_TEST(lists_by_number_can_be_descending),
 	STORE_TEST(stars_and_question_marks_are_the_whole_glob_language),
 	STORE_TEST(each_filter_of_runs_gives_each_run_once),
 	STORE_TEST(a_page_ends_with_the_job_that_reaches_its_bytes),

@@ -10,6 +10,7 @@
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/op.h"
+#include "store/ops/owners.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RIVALS = 4, JOBS = 10, ROUNDS = 60, HELD_MAX = 64, BATCH = 32 };
+enum { RIVALS = 6, JOBS = 10, ROUNDS = 60, HELD_MAX = 64, BATCH = 40, OWNERS = 3, NAMES = 4 };
 
 struct rival {
 	const char *where;
@@ -94,7 +95,7 @@ static void sweep(struct rival *r)
 
 static void end_some(struct rival *r, unsigned of)
 {
-	for (size_t i = 0; i < r->n_held && r->n < BATCH - 4;) {
+	for (size_t i = 0; i < r->n_held && r->n < BATCH - 6;) {
 		AUTO(run) *run = NULL;
 		struct op *op;
 
@@ -177,6 +178,38 @@ static void meddle(struct rival *r)
 	}
 }
 
+/*
+ * Jobs of several owners with names that other engines take, too, in any order, together with a
+ * change of a name by the number of the job.
+ */
+static void add_named(struct rival *r)
+{
+	static const char *const names[NAMES] = {"a", "b", "c", "d"};
+	struct op *op;
+
+	for (unsigned n = 1 + dice(r, 4); n > 0; n--) {
+		op = add(r, op_add(names[dice(r, NAMES)], dice(r, 2) ? names[dice(r, NAMES)] : NULL, NULL));
+		job_add_op(op)->job.uid = 1000 + dice(r, OWNERS);
+		job_add_op(op)->job.limit = 1000;
+		job_add_op(op)->job.run_at = 0;
+	}
+	if (dice(r, 2))
+		return;
+	op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
+	op_fill(job_change_op(op), .uid = -1, .id = 1 + dice(r, JOBS), .what = "name",
+		.to = {.spec = "{\"command\":[\"true\"]}", .name = names[dice(r, NAMES)], .now = r->now, .next_slot = r->now + USEC_SEC});
+}
+
+/* Some of them are batches without another operation, which do not take the lock of all writers. */
+static void name_some(struct rival *r)
+{
+	add_named(r);
+	if (dice(r, 2)) {
+		go(r, r->s);
+		sweep(r);
+	}
+}
+
 static void keep_lease(struct rival *r)
 {
 	struct op *op = add(r, op_new(OP_LEASE, NULL, NULL));
@@ -202,6 +235,7 @@ static void *rival_main(void *arg)
 		r->now = T0 + round * USEC_SEC / 4;
 		if (round % 4 == 0)
 			keep_lease(r);
+		name_some(r);
 		end_some(r, 3);
 		if (dice(r, 3) == 0)
 			plan_some(r);
@@ -269,6 +303,14 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 	AUTO_DONE(buf) waiting = {};
 	AUTO_DONE(buf) deadlocks = {};
 
+	for (int i = 0; i < OWNERS; i++) {
+		AUTO(op) *op = op_new(OP_OWNER, NULL, NULL);
+		AUTO_TEXT name = xprintf("owner%d", i);
+
+		op_fill(owner_op(op), .uid = 1000 + (uint32_t)i, .name = name, .now = T0);
+		assert_true(apply_one(f->store, op));
+		assert_int_equal(owner_op(op)->number, 1000 + i);
+	}
 	for (int i = 0; i < JOBS; i++) {
 		AUTO(op) *op = op_add(NULL, NULL, NULL);
 

@@ -9,6 +9,7 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/runs.h"
+#include "store/read/run_durations.h"
 #include "store/read/single.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
@@ -464,8 +465,36 @@ static void the_store_tells_when_to_wake_up(void **state)
 		op_free(adds[i]);
 }
 
+static void durations_come_from_the_newest_ended_runs(void **state)
+{
+	struct store *s = store_of(state);
+	usec_t end = T0 + USEC_HOUR;
+	int64_t id = add_due(s, "steady", T0);
+	AUTO(op) *plan = op_plan(every_second, &end, T0 + 5 * USEC_SEC);
+	AUTO(job) *job = get_job(s, id);
+	struct err e = {};
+
+	assert_false(job->durations.known);
+	assert_true(apply_one(s, plan));
+	for (int64_t i = 0; i < 4; i++) {
+		AUTO(run) *run = claim_one(s, T0 + i * USEC_SEC);
+
+		assert_non_null(run);
+		start_run(s, run, T0 + i * USEC_SEC);
+		end_run(s, run, i == 3 ? ATTEMPT_FAILED : ATTEMPT_SUCCEEDED,
+			T0 + i * USEC_SEC + (i + 1) * 100 * USEC_MSEC);
+	}
+	assert_true(run_durations_read(s, &job, 1, &e));
+	assert_int_equal(job->durations.count, 3);
+	assert_int_equal(job->durations.ended, 4); /* the queued runs do not count */
+	assert_int_equal(job->durations.p50, 200 * USEC_MSEC);
+	assert_int_equal(job->durations.p95, 300 * USEC_MSEC);
+	assert_int_equal(job->durations.last, 400 * USEC_MSEC);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_job_for_now_goes_through_its_whole_life),
+	STORE_TEST(durations_come_from_the_newest_ended_runs),
 	STORE_TEST(claims_go_by_priority_then_by_due_time),
 	STORE_TEST(a_claim_takes_no_more_than_there_is_room_for),
 	STORE_TEST(a_displaced_engine_claims_nothing),

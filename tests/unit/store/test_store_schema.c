@@ -9,7 +9,7 @@
 #include "unit/store/store_suite.h"
 #include <string.h>
 
-#define MIGRATIONS_MAX 16
+#define MIGRATIONS_MAX 64
 
 static const char one_more[] = "CREATE TABLE extra (n INT); INSERT INTO extra VALUES (7);"
 			       "UPDATE meta SET value = CAST(CAST(value AS INT) + 1 AS TEXT) WHERE key = 'schema'";

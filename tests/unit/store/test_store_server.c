@@ -6,6 +6,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
+#include "store/read/check.h"
 #include "store/store.h"
 #include "store/tx.h"
 #include "unit/store/store_suite.h"
@@ -115,6 +116,35 @@ static void an_unreachable_server_is_reported_at_open(void **state)
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 }
 
+/* A server with this text for the settings of a session. */
+static bool opens_with_setup(const char *where, const char *setup, struct err *e)
+{
+	const char *texts[TEXT_POSTGRES_MAX];
+	struct db_sql sql = postgres_sql;
+	struct db *db = NULL;
+
+	memcpy(texts, postgres_sql.texts, sizeof(texts));
+	texts[TEXT_POSTGRES_SETUP] = setup;
+	sql.texts = texts;
+	if (!db_postgres_ops.open(&(struct db_options){.where = where, .sql = &sql, .read_only = true}, &db, e))
+		return false;
+	db_postgres_ops.close(db);
+	return true;
+}
+
+static void a_server_without_a_setting_is_used_unless_the_setting_is_required(void **state)
+{
+	const char *where = where_of(state);
+	struct err e = {};
+
+	assert_true(opens_with_setup(where, "SET search_path = jobsched; SET no_such_setting = 1; SET statement_timeout = '5s'", &e));
+	assert_false(opens_with_setup(where, "SET no_such_setting = 1; SET statement_timeout = '5s'", &e));
+	assert_int_equal(e.kind, ERR_REFUSED);
+	assert_non_null(strstr(e.msg, "'search_path'"));
+	assert_false(opens_with_setup(where, "SET search_path = jobsched; SET no_such_setting = 1; SET statement_timeout = 0", &e));
+	assert_non_null(strstr(e.msg, "'statement_timeout'"));
+}
+
 /* ---- servers that accept a connection and do not answer ---- */
 
 /* Listens as a server would. Returns its directory, caller frees. */
@@ -156,7 +186,7 @@ static void a_silent_server_is_given_up_well_within_the_lease(void **state)
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
 	assert_non_null(strstr(e.msg, "no answer"));
 	assert_true(took >= 600 * USEC_MSEC); /* a third of the lease */
-	assert_true(took < 4 * USEC_SEC);     /* without a lease it is eight seconds */
+	assert_true(took < 7500 * USEC_MSEC); /* without a lease it is eight seconds */
 	silent_server_end(dir, fd);
 }
 
@@ -419,7 +449,7 @@ static void check_plan(const char *where, const struct db_query *q)
 	if (strstr(plan.data, "Join Filter") || strstr(plan.data, "Materialize"))
 		fail_msg("%s: %s", q->name, plan.data);
 	/* Rows compared as a whole are sought by the index as a whole. */
-	if (strstr(q->sql, ") > (") && !strstr(plan.data, "Index Cond: (ROW(") && !strstr(plan.data, "AND (ROW("))
+	if (strstr(q->sql, ") > (") && !strstr(plan.data, "Index Cond: (ROW(") && !strstr(plan.data, "Index Cond: ((ROW(") && !strstr(plan.data, "AND (ROW("))
 		fail_msg("%s: %s", q->name, plan.data);
 	if (strstr(q->name, "_page") && strstr(plan.data, "Sort"))
 		fail_msg("%s: %s", q->name, plan.data);
@@ -437,12 +467,73 @@ static void no_statement_scans_a_table_that_grows(void **state)
 			check_plan(f->where, &place_sql->queries[i]);
 }
 
+/*
+ * After ANALYZE the planner knows that columns have few values, of which one is frequent. A list of a
+ * rare value still begins with its own index, not with an index that has the order of the list.
+ */
+static void lists_of_rare_values_keep_their_index_after_analyze(void **state)
+{
+	static const char *const lists[] = {"job_page", "run_page", "events_after", "events_before", "notice_page", "tag_"};
+	struct fixture *f = *state;
+	int seen = 0, bad = 0;
+
+	place_query(f->where, "INSERT INTO jobs (id, uid, owner, name, state, revision, segment, queue, priority, spec, digest, created_at, updated_at, removed_at, boots)"
+		" SELECT i, 1000 + i % 3, 'owner' || i % 3, 'job' || i, CASE WHEN i % 500 = 0 THEN 1 ELSE 0 END, 1, 0, CASE WHEN i % 500 = 0 THEN 'slow' ELSE 'default' END, 0, '{}', 0, i, i, 0, 0"
+		" FROM generate_series(1, 20000) AS i; INSERT INTO job_tags (job, key, value) SELECT id, 'team', CASE WHEN id % 500 = 0 THEN 'a' ELSE 'b' END FROM jobs;"
+		"INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)"
+		" SELECT i, 0, i % 3, '', '', CASE WHEN i % 500 = 0 THEN 'job.pause' ELSE 'job.add' END, '', i, 0, '', '', '' FROM generate_series(1, 20000) AS i;"
+		"ANALYZE jobs; ANALYZE job_tags; ANALYZE events", NULL);
+	place_query(f->where, place_sql->texts[TEXT_POSTGRES_SETUP], NULL);
+	/* the start of a parallel worker takes longer than a page */
+	place_query(f->where, "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0", NULL);
+	for (int i = 0; i < place_sql->n_queries; i++) {
+		const struct db_query *q = &place_sql->queries[i];
+		AUTO_DONE(buf) plan = {};
+		const char *filter;
+		bool list = false;
+
+		for (size_t k = 0; k < ELEMENTS(lists); k++)
+			list |= text_starts(q->name, lists[k]);
+		if (!list)
+			continue;
+		seen++;
+		place_explain(f->where, q, &plan);
+		filter = strstr(plan.data, "Filter: ");
+		assert_null(strstr(plan.data, "Gather"));
+		if (!filter || (!strstr(filter, " = ANY") && !strstr(filter, " = $")))
+			continue;
+		/* a job has few tags: they may be found by the job */
+		if (text_starts(q->name, "tag_") && !strstr(filter, " = ANY"))
+			continue;
+		print_error("%s: %s\n", q->name, plan.data);
+		bad++;
+	}
+	assert_int_equal(bad, 0);
+	assert_true(seen > 30);
+}
+
+/* The server of the tests has fsync=off. */
+static void unsafe_settings_of_the_server_are_named(void **state)
+{
+	AUTO_DONE(strv) found = {};
+	const char *risk = NULL;
+
+	assert_true(check_unsafe_settings(store_of(state), &found, NULL));
+	assert_int_equal(found.n, 1);
+	assert_string_equal(found.v[0], "fsync");
+	assert_true(check_durability(store_of(state), &risk, NULL));
+	assert_non_null(strstr(risk, "'fsync'"));
+}
+
 static const struct CMUnitTest tests[] = {
+	STORE_TEST(unsafe_settings_of_the_server_are_named),
 	STORE_TEST(no_statement_scans_a_table_that_grows),
+	STORE_TEST(lists_of_rare_values_keep_their_index_after_analyze),
 	STORE_TEST(a_killed_session_is_made_again),
 	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
 	STORE_TEST(errors_of_the_server_are_classified),
 	cmocka_unit_test(an_unreachable_server_is_reported_at_open),
+	STORE_TEST(a_server_without_a_setting_is_used_unless_the_setting_is_required),
 	cmocka_unit_test(a_silent_server_is_given_up_well_within_the_lease),
 	STORE_TEST(a_silent_server_is_passed_over_for_the_next_one),
 	STORE_TEST(two_nodes_never_claim_the_same_run),

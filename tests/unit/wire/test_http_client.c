@@ -425,11 +425,11 @@ static void a_server_that_does_not_respond_causes_a_timeout(void **state)
 	usec_t before = clock_boot(&clock_system), took;
 
 	(void)state;
-	SERVER({.pause_ms = 600, READ_REQUEST});
+	SERVER({.pause_ms = 6000, READ_REQUEST});
 	assert_false(http_client_call(c, "GET", "/", NULL, 100, &got, &e));
 	took = clock_boot(&clock_system) - before;
 	assert_int_equal(e.kind, ERR_UNREACHABLE);
-	assert_true(took >= 100 * USEC_MSEC && took < 500 * USEC_MSEC);
+	assert_true(took >= 100 * USEC_MSEC && took < 5500 * USEC_MSEC);
 	end(&s, &c);
 }
 

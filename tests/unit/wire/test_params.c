@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/params.h"
-#include "core/job/start_plan.h"
+#include "core/start/start_plan.h"
 #include "core/job/run.h"
 #include "unit/unit.h"
 #include "wire/params_json.h"
@@ -122,7 +122,8 @@ static void values_of_a_run_replace_those_of_its_job(void **state)
 	LIST(s.command, "backup", "{host}", "{days}");
 	LIST(s.params, "host=db1", "days=7");
 	LIST(given, "host=db2", "gone=1");
-	start_plan_build(&p, &(struct start_plan_source){&r, &s, "n", "s", &given});
+	start_plan_build(&p, &(struct start_plan_source){.run = &r, .spec = &s, .node = "n", .store_id = "s",
+		.params = &given});
 	assert_string_equal(p.spec.argv.v[1], "db2");
 	assert_string_equal(p.spec.argv.v[2], "7");
 }

@@ -267,11 +267,17 @@ static const char *valid_text(const struct job_field *f)
 {
 	static const struct {
 		const char *field, *text;
-	} valid[] = {{"name", "a-name"}, {"catchup", "all:7"}, {"overlap", "queue:2"}, {"rate", "10/1m:3"}, {"queue", "night"}, {"sandbox", "strict"},
+	} valid[] = {{"name", "a-name"}, {"after", "parent:any"}, {"catchup", "all:7"}, {"overlap", "queue:2"}, {"rate", "10/1m:3"}, {"queue", "night"}, {"sandbox", "strict"},
 		{"when", "load<1.5"}, {"backoff", "exp:1s..1h"}, {"on_exit", "75=retry,0|2=ok"}, {"notify", "mail:a@b.example"},
 		{"template", "a-template"}, {"cpu", "1.5"}, {"ionice", "best-effort:3"}, {"limits", "4096"},
 		{"secrets", "file:/a b"}, {"node_labels", "zone=a"}, {"artifact", "https://a.example/b"},
 		{"sha256", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+		{"http", "POST"}, {"url", "https://a.example/b"}, {"headers", "A: b"}, {"expect_status", "200-299,404"},
+		{"expect_body", "a+"}, {"sign", "KEY"}, {"tls_ca", "CA"}, {"tls_cert", "CERT"}, {"tls_key", "KEY"},
+		{"kafka", "a.example:9092,b.example/t"}, {"message_key", "k"}, {"sasl", "PLAIN"}, {"sasl_user", "U"}, {"sasl_password", "P"},
+		{"lambda", "f:prod"}, {"region", "eu-central-1"},
+		{"origin", "/etc/crontab:7"}, {"tracestate", "a=1,b=2"}, {"baggage", "a=1,b=two"},
+		{"traceparent", "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"},
 		{"warrant", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}};
 
 	for (size_t i = 0; i < ELEMENTS(valid); i++)

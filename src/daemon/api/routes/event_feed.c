@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams audit events, mixed with run ends, to one client. */
+/* Streams audit events, mixed with starts and ends of runs, to one client. */
 #include "daemon/api/routes/event_feed.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/event.h"
-#include "core/job/run.h"
 #include "daemon/api/audit.h"
 #include "daemon/api/request.h"
+#include "daemon/api/routes/sse.h"
+#include "daemon/api/run_feed.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
-#include "daemon/loop/run_watch.h"
 #include "store/read/list_events.h"
-#include "store/read/single.h"
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-event.h>
 
-#define STEP 64          /* events and run ends per read */
+#define STEP 64          /* events per read, and runs per message */
 #define RETRY_AFTER (500 * USEC_MSEC)
-#define ENDS_MAX 4096    /* run ends buffered for a slow client; further ones are only counted */
 
 /* Owned by the request as its data until the response begins, afterwards as its stream. */
 struct feed {
 	struct stream stream;
 	struct request *request;
 	struct audit_watch *events;
-	struct run_watch *ends;
+	struct run_feed_reader *runs;
 	struct event_feed_filter wanted;   /* the cursor moves */
 	struct buf text;          /* read and not yet sent */
 	size_t sent;
+	bool waiting;             /* for 'runs', before the first read */
 	bool reading, may_have_more;       /* a read is in progress; there may be more events */
-	int64_t ended[ENDS_MAX];  /* runs whose end is to be sent */
-	size_t n_ended;
-	int64_t omitted;           /* run ends beyond these */
 	sd_event_source *retry;   /* retry after a failed read */
+	bool sse;                 /* server-sent events instead of JSON lines; with the starts of runs */
+	bool reset;               /* the client resumes and has missed runs */
+	struct sse_beat beat;
 };
 
 static void feed_free(void *data)
@@ -42,7 +41,8 @@ static void feed_free(void *data)
 	struct feed *f = data;
 
 	audit_watch_free(f->events);
-	run_watch_free(f->ends);
+	run_feed_reader_free(f->runs);
+	sse_beat_stop(&f->beat);
 	sd_event_source_disable_unref(f->retry);
 	event_feed_filter_done(&f->wanted);
 	buf_done(&f->text);
@@ -60,16 +60,21 @@ struct feed_query {
 	struct store_read q;
 	/* a copy; with the job references on the first read only */
 	struct event_feed_filter wanted;
-	bool first;
-	int64_t ended[STEP];
-	size_t n_ended;
-	int64_t omitted;
+	bool first, sse, reset;
+	int64_t place;           /* in the feed of runs */
 	bool more;               /* result, like the cursor in 'wanted' */
 };
 
-static void write_line(struct buf *out, const struct event *ev)
+static void write_line(const struct feed_query *f, struct buf *out, const struct event *ev)
 {
-	event_feed_write_event(out, ev);
+	AUTO_DONE(buf) data = {};
+
+	event_feed_write_event(&data, ev);
+	if (f->sse) {
+		sse_write_at(out, ev->id, f->place, event_what_name(ev->what), data.data);
+		return;
+	}
+	buf_str(out, data.data);
 	buf_char(out, '\n');
 }
 
@@ -91,7 +96,7 @@ static bool write_first(struct store *s, struct feed_query *f, struct buf *out, 
 	if (newest.limit > 0 && !list_events_page(s, &newest, &l, e))
 		return false;
 	for (size_t i = l.n; i-- > 0;)
-		write_line(out, l.v[i]);
+		write_line(f, out, l.v[i]);
 	return true;
 }
 
@@ -105,7 +110,7 @@ static bool write_events(struct store *s, struct feed_query *f, struct buf *out,
 	if (!list_events_page(s, &next, &l, e))
 		return false;
 	for (size_t i = 0; i < l.n; i++)
-		write_line(out, l.v[i]);
+		write_line(f, out, l.v[i]);
 	if (l.n > 0)
 		f->wanted.filter.from = l.v[l.n - 1]->id;
 	if (l.next)
@@ -114,50 +119,16 @@ static bool write_events(struct store *s, struct feed_query *f, struct buf *out,
 	return true;
 }
 
-/*
- * The end of a run is sent as an event without a number, because it is stored as a run and not in
- * the audit trail.
- */
-static void write_run_end(struct buf *out, const struct run *r)
+/* The position comes first, so that a client without an event can resume. */
+static void write_start(const struct feed_query *f, struct buf *out)
 {
-	char detail[200] = "";
+	AUTO_DONE(buf) rest = *out;
 
-	if (r->reason)
-		snprintf(detail, sizeof(detail), "%s", r->reason);
-	else if (r->term_signal)
-		snprintf(detail, sizeof(detail), "signal %" PRId64, r->term_signal);
-	else if (r->exit_code > 0)
-		snprintf(detail, sizeof(detail), "exit code %" PRId64, r->exit_code);
-	write_line(out, &(struct event){.at = r->ended_at,
-				.uid = -1,
-				.owner = r->uid,
-				.what = EVENT_RUN_END,
-				.job = r->job,
-				.run = r->id,
-				.object = r->job_name,
-				.node = r->node,
-				.result = (char *)run_state_name(r->state),
-				.detail = detail[0] ? detail : NULL});
-}
-
-static void write_run_ends(struct store *s, const struct feed_query *f, struct buf *out)
-{
-	for (size_t i = 0; i < f->n_ended; i++) {
-		AUTO(run) *r = NULL;
-
-		/* a run of another owner is not found */
-		if (store_run_get(s, f->wanted.filter.uid, f->ended[i], &r, NULL) &&
-			run_state_final(r->state))
-			write_run_end(out, r);
-	}
-	if (f->omitted > 0 && f->wanted.filter.uid < 0) {
-		AUTO_TEXT detail =
-			xprintf("%" PRId64 " more runs ended while this stream was not read",
-				f->omitted);
-
-		write_line(out,
-			&(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
-	}
+	*out = (struct buf){};
+	buf_str(out, SSE_START);
+	sse_write_at(out, f->wanted.filter.from, f->place, f->reset ? "reset" : "ready", "{}");
+	if (rest.len)
+		buf_add(out, rest.data, rest.len);
 }
 
 static bool run_feed(struct store *s, struct store_read *q, struct err *e)
@@ -167,11 +138,10 @@ static bool run_feed(struct store *s, struct store_read *q, struct err *e)
 	if (f->first && (!event_feed_filter_resolve(s, q->scope, &f->wanted, e) ||
 				!write_first(s, f, &q->out, e)))
 		return false;
+	if (f->first && f->sse)
+		write_start(f, &q->out);
 	f->wanted.filter.jobs = f->wanted.jobs; /* the copied pointer refers to the original */
-	if (!write_events(s, f, &q->out, e))
-		return false;
-	write_run_ends(s, f, &q->out);
-	return true;
+	return write_events(s, f, &q->out, e);
 }
 
 static void free_feed_query(struct store_read *q)
@@ -201,26 +171,81 @@ static void start_feed_read(struct feed *f, bool first)
 		f->wanted.refs = (struct strv){};
 	}
 	q->first = first;
-	q->n_ended = f->n_ended < STEP ? f->n_ended : STEP;
-	memcpy(q->ended, f->ended, q->n_ended * sizeof(*q->ended));
-	memmove(f->ended, f->ended + q->n_ended, (f->n_ended - q->n_ended) * sizeof(*f->ended));
-	f->n_ended -= q->n_ended;
-	q->omitted = f->n_ended == 0 ? f->omitted : 0;
-	f->omitted -= q->omitted;
+	q->sse = f->sse;
+	q->reset = f->reset;
+	q->place = run_feed_reader_place(f->runs);
 	f->may_have_more = false;
 	f->reading = true;
 	store_read_start(f->request, &q->q);
 }
 
+static bool wants_run(const struct feed *f, const struct run_feed_item *i)
+{
+	const struct event_filter *w = &f->wanted.filter;
+
+	if ((i->kind == RUN_FEED_START && !f->sse) || (w->uid >= 0 && i->owner != w->uid) ||
+		(w->whats && !(w->whats & UINT64_C(1) << EVENT_RUN_END)) || (w->run && w->run != i->run))
+		return false;
+	for (size_t n = 0; n < w->n_jobs; n++)
+		if (f->wanted.jobs[n] == i->job)
+			return true;
+	return w->n_jobs == 0;
+}
+
+/* The number of runs is for clients that may see all of them. 0: unknown. */
+static void write_missed(struct feed *f, int64_t n)
+{
+	AUTO_TEXT detail = n > 0 ? xprintf("%" PRId64 " more runs started or ended while this stream was not read", n)
+				 : xstrdup("more runs started or ended on other nodes");
+
+	if (f->sse) {
+		sse_write_at(&f->text, f->wanted.filter.from, run_feed_reader_place(f->runs), "reset", "{}");
+	} else if (f->wanted.filter.uid < 0) {
+		event_feed_write_event(&f->text,
+			&(struct event){.uid = -1, .what = EVENT_RUN_END, .detail = detail});
+		buf_char(&f->text, '\n');
+	}
+}
+
+static void write_run(struct feed *f, const struct run_feed_item *i)
+{
+	if (f->sse) {
+		sse_write_at(&f->text, f->wanted.filter.from, run_feed_reader_place(f->runs),
+			event_what_name(i->kind == RUN_FEED_END ? EVENT_RUN_END : EVENT_RUN_START), i->data);
+		return;
+	}
+	buf_str(&f->text, i->data);
+	buf_char(&f->text, '\n');
+}
+
+/* Writes the runs that started or ended; they are not in the audit trail and have no number there. */
+static void take_runs(struct feed *f)
+{
+	const struct run_feed_item *i;
+	int64_t missed;
+
+	buf_done(&f->text);
+	f->sent = 0;
+	for (int n = 0; n < STEP && (i = run_feed_reader_next(f->runs, &missed)); n++) {
+		if (missed > 0 || i->kind == RUN_FEED_LOST)
+			write_missed(f, missed);
+		if (i->kind != RUN_FEED_LOST && wants_run(f, i))
+			write_run(f, i);
+	}
+}
+
 static ssize_t feed_stream_read(struct stream *s, char *out, size_t max)
 {
 	struct feed *f = (struct feed *)s;
-	size_t n = f->text.len - f->sent;
+	size_t n;
 
+	while (f->sent == f->text.len && !f->reading && run_feed_reader_has_more(f->runs))
+		take_runs(f);
+	n = f->text.len - f->sent;
 	if (n == 0) {
-		if (!f->reading && (f->may_have_more || f->n_ended > 0))
+		if (!f->reading && f->may_have_more)
 			start_feed_read(f, false);
-		return 0;
+		return f->sse ? sse_beat_read(&f->beat, out, max) : 0;
 	}
 	if (n > max)
 		n = max;
@@ -249,7 +274,9 @@ static void on_feed_read(struct request *r, struct store_read *q)
 	f->stream = (struct stream){.read = feed_stream_read, .free = feed_stream_free};
 	r->data = NULL;
 	r->data_free = NULL;
-	request_answer_stream(r, "application/x-ndjson", NULL, 0, &f->stream);
+	if (f->sse)
+		sse_beat_start(&f->beat, r);
+	request_answer_stream(r, f->sse ? SSE_TYPE : "application/x-ndjson", NULL, 0, &f->stream);
 }
 
 static int on_feed_retry(sd_event_source *source, uint64_t usec, void *arg)
@@ -265,17 +292,12 @@ static int on_feed_retry(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* After a failed read the same run ends are read again later; the stream is only delayed. */
+/* After a failed read the same events are read again later; the stream is only delayed. */
 static void on_feed_read_failed(struct request *r, struct store_read *q)
 {
 	struct feed *f = (struct feed *)r->stream;
-	struct feed_query *fq = (struct feed_query *)q;
-	size_t room = ENDS_MAX - f->n_ended, n = fq->n_ended < room ? fq->n_ended : room;
 
-	memmove(f->ended + n, f->ended, f->n_ended * sizeof(*f->ended));
-	memcpy(f->ended, fq->ended, n * sizeof(*f->ended));
-	f->n_ended += n;
-	f->omitted += fq->omitted + (int64_t)(fq->n_ended - n);
+	(void)q;
 	sd_event_add_time_relative(request_event(r), &f->retry, CLOCK_MONOTONIC, RETRY_AFTER, 0,
 		on_feed_retry, f);
 }
@@ -289,44 +311,35 @@ static void on_audit_events(void *arg)
 		request_wake(f->request);
 }
 
-static bool wants_end(const struct feed *f, int64_t job, int64_t run)
-{
-	const struct event_filter *w = &f->wanted.filter;
-
-	if ((w->whats && !(w->whats & UINT64_C(1) << EVENT_RUN_END)) || (w->run && w->run != run))
-		return false;
-	for (size_t i = 0; i < w->n_jobs; i++)
-		if (f->wanted.jobs[i] == job)
-			return true;
-	return w->n_jobs == 0;
-}
-
-static void on_feed_run_moved(int64_t job, int64_t run, enum run_state state, void *arg)
+static void on_feed_runs(void *arg)
 {
 	struct feed *f = arg;
 
-	if (run == 0 || !run_state_final(state) || !f->request->stream || !wants_end(f, job, run))
-		return;
-	if (f->n_ended < ENDS_MAX)
-		f->ended[f->n_ended++] = run;
-	else
-		f->omitted++;
-	if (!f->reading)
+	if (f->waiting && run_feed_reader_ready(f->runs)) {
+		f->waiting = false;
+		start_feed_read(f, true);
+	} else if (f->request->stream && !f->reading && run_feed_reader_has_more(f->runs)) {
 		request_wake(f->request);
+	}
 }
 
-void event_feed_start(struct request *r, struct event_feed_filter *w)
+void event_feed_start(struct request *r, struct event_feed_filter *w, int64_t place, bool sse)
 {
 	struct feed *f = xcalloc(1, sizeof(*f));
+	bool resumed = sse && w->filter.from > 0;
 
 	f->request = r;
+	f->sse = sse;
 	f->wanted = *w;
 	*w = (struct event_feed_filter){};
 	if (!request_query(r, "limit"))
-		f->wanted.filter.limit = 10;
+		f->wanted.filter.limit = sse ? 0 : 10;
 	f->events = audit_watch_new(r->context->audit, on_audit_events, f);
-	f->ends = run_watch_new(r->context->run_watch_set, 0, 0, on_feed_run_moved, f);
+	f->runs = run_feed_reader_new(r->context->run_feed, place, &f->reset, on_feed_runs, f);
+	f->reset |= resumed && place == 0;
 	r->data = f;
 	r->data_free = feed_free;
-	start_feed_read(f, true);
+	f->waiting = !run_feed_reader_ready(f->runs);
+	if (!f->waiting)
+		start_feed_read(f, true);
 }

@@ -23,7 +23,8 @@ bool event_feed_filter_resolve(struct store *s, int64_t scope, struct event_feed
 void event_feed_write_event(struct buf *out, const struct event *ev);
 
 /*
- * Responds with an unlimited stream of JSON lines, starting at the cursor or with the newest
- * events.
+ * Responds with an unlimited stream of JSON lines, or with 'sse' of server-sent events, starting at
+ * the cursor or with the newest events.
  */
-void event_feed_start(struct request *r, struct event_feed_filter *w /* emptied */);
+void event_feed_start(struct request *r, struct event_feed_filter *w /* emptied */,
+	int64_t place /* in the feed of runs; 0: from now on */, bool sse);

@@ -37,7 +37,9 @@ static bool run_step(struct store *s, struct store_read *q, struct err *e)
 		return false;
 	l->left -= n;
 	l->ended = !more || l->left == 0;
-	if (l->ended && more)
+	if (l->ended && more && l->place)
+		buf_printf(&q->out, "],\"next_cursor\":\"%s\"}\n", l->place);
+	else if (l->ended && more)
 		buf_printf(&q->out, "],\"next_cursor\":\"%" PRId64 "\"}\n", l->cursor);
 	else if (l->ended)
 		buf_str(&q->out, "],\"next_cursor\":null}\n");

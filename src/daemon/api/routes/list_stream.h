@@ -10,7 +10,8 @@ struct err;
 struct request;
 struct store;
 
-#define LIST_STEP 32               /* rows read at a time */
+/* rows read at a time; a list of one step has an ETag over TCP */
+#define LIST_STEP 128
 /* a step ends after the row that reaches this size, to limit the memory per client */
 #define LIST_BYTES (256 * 1024)
 
@@ -26,6 +27,7 @@ struct list_stream {
 	void (*free)(struct list_stream *l);
 	int64_t scope;
 	int64_t cursor;     /* the last row written; 0: none */
+	char *place;        /* owned: the cursor of a list that is not ordered by number; NULL: 'cursor' */
 	size_t left, rows;  /* rows still requested; rows written */
 	bool begun, ended, failed;
 };

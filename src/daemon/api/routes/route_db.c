@@ -130,17 +130,25 @@ struct check {
 	usec_t began;
 };
 
+static json_t *text_list(const struct strv *texts)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < texts->n; i++)
+		json_array_append_new(list, json_value_text(texts->v[i]));
+	return list;
+}
+
 static bool run_check(struct store *s, struct store_read *q, struct err *e)
 {
 	AUTO_DONE(strv) problems = {};
-	json_t *list, *o;
+	AUTO_DONE(strv) unsafe = {};
+	json_t *o;
 
-	if (!check_store(s, &problems, e))
+	if (!check_store(s, &problems, e) || !check_unsafe_settings(s, &unsafe, e))
 		return false;
-	list = json_array();
-	for (size_t i = 0; i < problems.n; i++)
-		json_array_append_new(list, json_value_text(problems.v[i]));
-	o = json_pack("{s:b, s:o}", "ok", problems.n == 0, "problems", list);
+	o = json_pack("{s:b, s:o, s:o}", "ok", problems.n == 0, "problems", text_list(&problems),
+		"unsafe_settings", text_list(&unsafe));
 	json_value_write(o, &q->out);
 	buf_char(&q->out, '\n');
 	json_decref(o);

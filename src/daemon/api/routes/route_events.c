@@ -8,6 +8,7 @@
 #include "daemon/api/routes/event_feed.h"
 #include "daemon/api/routes/list_stream.h"
 #include "daemon/api/routes/routes.h"
+#include "daemon/api/routes/sse.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
 #include "store/read/list_events.h"
@@ -126,6 +127,28 @@ static void free_event_page(struct list_stream *l)
 	free(l);
 }
 
+static void follow_events(struct request *r, struct event_feed_filter *w, bool sse)
+{
+	struct err e = {};
+	int64_t place = 0;
+
+	if (sse && !sse_last_id(r, w->filter.from, &w->filter.from, &place, &e))
+		request_answer_err(r, &e);
+	else
+		event_feed_start(r, w, place, sse);
+}
+
+void route_stream(struct request *r)
+{
+	AUTO_DONE(event_feed_filter) w = {};
+	struct err e = {};
+
+	if (list_stream_cursor(r, &w.filter.from, &e))
+		follow_events(r, &w, true);
+	else
+		request_answer_err(r, &e);
+}
+
 void route_event_list(struct request *r)
 {
 	AUTO_DONE(event_feed_filter) w = {};
@@ -137,7 +160,7 @@ void route_event_list(struct request *r)
 		return;
 	}
 	if (request_number(r, "follow", 0)) {
-		event_feed_start(r, &w);
+		follow_events(r, &w, sse_wanted(r));
 		return;
 	}
 	p = xcalloc(1, sizeof(*p));

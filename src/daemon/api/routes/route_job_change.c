@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/sandbox_offer.h"
+#include "core/start/sandbox_offer.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
@@ -45,6 +45,7 @@ struct change_ctx {
 	enum warrant_policy warrants;
 	int tries;
 	struct sandbox_offers *sandboxes; /* owned */
+	struct call_rules calls;
 	struct job *job;          /* owned */
 	struct job_change a;
 };
@@ -182,6 +183,7 @@ static bool read_and_check_change(struct store *s, struct store_read *q, struct 
 		.preview = o->dry_run,
 		.sandboxes = o->sandboxes,
 		.limits_refused = o->limits_refused,
+		.calls = o->calls,
 		.warrants = o->warrants};
 	if (!(o->patch ? job_change_merge(&o->a, o->patch, o->zones, e)
 		       : restore_revision(s, o, e)) ||
@@ -306,6 +308,9 @@ static struct change_ctx *change_ctx_new(struct request *r)
 	o->now = request_now(r);
 	o->dry_run = request_number(r, "dry_run", 0);
 	o->sandboxes = spawner_link_sandboxes(r->context->spawner);
+	o->calls = (struct call_rules){.allow = r->context->http_allow, .buckets = r->context->s3_artifacts,
+		.functions = r->context->lambda_functions, .proxy = r->context->http_proxy,
+		.callbacks = r->context->callbacks != NULL};
 	o->warrants = spawner_link_warrants(r->context->spawner);
 	return o;
 }

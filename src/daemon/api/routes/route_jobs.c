@@ -4,10 +4,13 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
+#include "core/job/owner.h"
+#include "daemon/api/routes/job_selection.h"
 #include "daemon/api/routes/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/why_facts.h"
 #include "daemon/api/server.h"
+#include "daemon/crontab/table_origin.h"
 #include "daemon/api/store_read.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/schedule/dispatcher.h"
@@ -15,6 +18,8 @@
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/op.h"
 #include "store/read/list_jobs.h"
+#include "store/read/run_durations.h"
+#include "store/read/run_progress.h"
 #include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"
@@ -26,10 +31,72 @@
 
 struct job_page {
 	struct list_stream list;
-	struct job_filter filter;
-	char *owner, *name, *tag_key, *tag_value; /* owned; the filter borrows them */
+	struct job_selection select;
+	struct job_place place;  /* cursor, if the list is sorted */
+	struct job_search search;
 	struct why_live live;
+	bool durations, brief;
 };
+
+/* The cursor of a sorted list: a letter for the order, the place, and the name in it. */
+static char *place_format(const struct job_filter *f, const struct job_place *p)
+{
+	return xprintf("%c%d.%" PRId64 ".%" PRId64 ".%" PRId64 ".%s",
+		(f->down ? "-NXL" : "-nxl")[f->sort], p->phase, p->key, p->segment, p->tie, p->name);
+}
+
+static bool place_parse(const struct job_filter *f, const char *text, struct job_place *ret)
+{
+	int64_t parts[4];
+	size_t len;
+
+	if (*text++ != (f->down ? "-NXL" : "-nxl")[f->sort])
+		return false;
+	for (int i = 0; i < 4; i++) {
+		AUTO_TEXT part = NULL;
+
+		len = strcspn(text, ".");
+		if (!text[len])
+			return false;
+		part = xstrndup(text, len);
+		if (!text_parse_int(part, INT64_MIN, INT64_MAX, &parts[i]))
+			return false;
+		text += len + 1;
+	}
+	*ret = (struct job_place){
+		.phase = (int)parts[0], .key = parts[1], .segment = parts[2], .tie = parts[3]};
+	snprintf(ret->name, sizeof(ret->name), "%s", text);
+	return list_jobs_place_check(f, ret) && strlen(text) < sizeof(ret->name) &&
+	       (!*text || job_name_check(text, NULL));
+}
+
+static bool read_order(const struct request *r, struct job_filter *f, struct err *e)
+{
+	static const char *const sorts[] = {[JOB_SORT_NUMBER] = "created", [JOB_SORT_NAME] = "name",
+		[JOB_SORT_NEXT] = "next", [JOB_SORT_LAST] = "last"};
+	const char *sort = request_text(r, "sort"), *order = request_text(r, "order");
+
+	while (sort && f->sort < JOB_SORT_MAX && strcmp(sorts[f->sort], sort) != 0)
+		f->sort++;
+	if (f->sort == JOB_SORT_MAX)
+		return err_field(e, "sort", "'%.40s' is not created, name, next or last", sort);
+	f->down = order ? strcmp(order, "desc") == 0 : f->sort == JOB_SORT_LAST;
+	if (order && !f->down && strcmp(order, "asc") != 0)
+		return err_field(e, "order", "'%.40s' is not asc or desc", order);
+	return true;
+}
+
+static bool read_place(const struct request *r, struct job_page *p, struct err *e)
+{
+	const char *cursor = request_text(r, "cursor");
+
+	if (p->select.filter.sort == JOB_SORT_NUMBER)
+		return list_stream_cursor(r, &p->list.cursor, e);
+	if (!cursor || place_parse(&p->select.filter, cursor, &p->place))
+		return true;
+	return err_field(e, "cursor",
+		"'cursor' is not the next_cursor of an earlier page with the same sort and order");
+}
 
 /* Sets the reason why each job waits, as far as its row shows. */
 static bool mark_jobs(struct store *s, const struct why_live *live, struct job **v, size_t n,
@@ -37,11 +104,33 @@ static bool mark_jobs(struct store *s, const struct why_live *live, struct job *
 {
 	AUTO_DONE(why_context) world = {};
 
-	if (!why_context_read(s, &world, e) || !why_waiting_read(s, v, n, e))
+	if (!why_context_read(s, &world, e) || !why_waiting_read(s, v, n, e) ||
+		!run_progress_read_jobs(s, v, n, live->now, e))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		why_facts_mark_job(&world, live, v[i]);
 	return true;
+}
+
+static bool read_step(struct store *s, struct job_page *p, struct job_list *ret, struct err *e)
+{
+	if (p->select.filter.sort == JOB_SORT_NUMBER)
+		return list_jobs_numbered(s, &p->select.filter, &p->search, ret, e);
+	if (!list_jobs_sorted(s, &p->select.filter, &p->place, &p->search, ret, e))
+		return false;
+	free(p->list.place);
+	p->list.place = place_format(&p->select.filter, &p->place);
+	return true;
+}
+
+static void write_brief(struct buf *out, const struct job *j)
+{
+	json_t *o = json_pack("{s:I, s:o, s:o, s:I, s:s}", "id", (json_int_t)j->id, "name",
+		json_value_text(j->name), "owner", json_value_text(j->owner), "uid",
+		(json_int_t)owner_uid(j->uid), "state", job_state_name(j->state));
+
+	json_value_write(o, out);
+	json_decref(o);
 }
 
 static bool step_jobs(struct store *s, struct list_stream *l, size_t n, struct buf *out,
@@ -50,15 +139,19 @@ static bool step_jobs(struct store *s, struct list_stream *l, size_t n, struct b
 	struct job_page *p = (struct job_page *)l;
 	__attribute__((cleanup(job_list_done))) struct job_list rows = {};
 
-	p->filter.uid = l->scope;
-	p->filter.after = l->cursor;
-	p->filter.limit = n;
-	p->filter.bytes = LIST_BYTES;
-	if (!list_jobs_page(s, &p->filter, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e))
+	p->select.filter.uid = l->scope;
+	p->select.filter.after = l->cursor;
+	p->select.filter.limit = n;
+	p->select.filter.bytes = LIST_BYTES;
+	if (!read_step(s, p, &rows, e) || !mark_jobs(s, &p->live, rows.v, rows.n, e) ||
+		(p->durations && !run_durations_read(s, rows.v, rows.n, e)))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		list_stream_comma(l, out);
-		store_read_write_job(out, rows.v[i]);
+		if (p->brief)
+			write_brief(out, rows.v[i]);
+		else
+			store_read_write_job(out, rows.v[i]);
 	}
 	*ret_n = rows.n;
 	*ret_more = rows.next != 0;
@@ -70,54 +163,35 @@ static void free_job_page(struct list_stream *l)
 {
 	struct job_page *p = (struct job_page *)l;
 
-	free(p->owner);
-	free(p->name);
-	free(p->tag_key);
-	free(p->tag_value);
+	job_selection_done(&p->select);
+	job_search_done(&p->search);
+	free(p->list.place);
 	free(p);
 }
 
-static void split_tag(struct job_page *p, const char *tag)
+static bool read_job_page(const struct request *r, struct job_page *p, struct err *e)
 {
-	const char *eq = tag ? strchr(tag, '=') : NULL;
-
-	if (!eq)
-		return;
-	p->tag_key = xstrndup(tag, (size_t)(eq - tag));
-	p->tag_value = xstrdup(eq + 1);
+	p->durations = request_number(r, "durations", 0);
+	p->brief = request_number(r, "brief", 0);
+	job_selection_read(r, &p->select);
+	return read_order(r, &p->select.filter, e) && read_place(r, p, e);
 }
 
 void route_job_list(struct request *r)
 {
-	struct job_page *p;
+	struct job_page *p = xcalloc(1, sizeof(*p));
 	struct err e = {};
-	int64_t cursor = 0;
 
-	if (!list_stream_cursor(r, &cursor, &e)) {
-		request_answer_err(r, &e);
-		return;
-	}
-	p = xcalloc(1, sizeof(*p));
 	p->list = (struct list_stream){.name = "jobs",
 		.step = step_jobs,
 		.free = free_job_page,
-		.cursor = cursor,
 		.left = (size_t)request_number(r, "limit", 100)};
 	why_facts_live(r, &p->live);
-	p->owner = xstrdup(request_text(r, "owner"));
-	p->name = xstrdup(request_text(r, "name"));
-	split_tag(p, request_text(r, "tag"));
-	p->filter = (struct job_filter){
-		.states = (unsigned)request_number(r, "state", 0),
-		.owner = p->owner,
-		.name_glob = p->name,
-		.tag_key = p->tag_key,
-		.tag_value = p->tag_value,
-		.created_since = request_number(r, "since", 0),
-		.created_until = request_number(r, "until", 0),
-	};
-	if (request_number(r, "all", 0) && p->filter.states == 0)
-		p->filter.states = (1u << JOB_STATE_MAX) - 1;
+	if (!read_job_page(r, p, &e)) {
+		request_answer_err(r, &e);
+		free_job_page(&p->list);
+		return;
+	}
 	list_stream_answer(r, &p->list);
 }
 
@@ -159,7 +233,8 @@ static bool read_job_shown(struct store *s, struct store_read *q, struct err *e)
 	json_t *o;
 
 	if (!store_read_job(s, q->scope, ((struct job_query *)q)->ref, &j, e) ||
-	    !mark_jobs(s, &((struct job_query *)q)->live, &j, 1, e))
+	    !mark_jobs(s, &((struct job_query *)q)->live, &j, 1, e) ||
+	    !run_durations_read(s, &j, 1, e))
 		return false;
 	o = row_json_job(j, e);
 	if (!o)
@@ -252,7 +327,7 @@ static void submit_cancel(struct request *r, int64_t id)
 	op_fill(job_cancel_op(op), .uid = request_scope(r),
 		.id = id,
 		.running = r->data != NULL,
-		.now = request_now(r));
+		.now = request_now(r), .origin = table_origin_of);
 	request_act(r, op);
 	store_thread_submit(r->context->store, op);
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/run_wait.h"
+#include "daemon/api/routes/sse.h"
 #include "daemon/api/server.h"
 #include "daemon/cluster/output_relay.h"
 #include "daemon/loop/output_watch.h"
@@ -38,11 +39,20 @@ struct output_stream {
 	int64_t stored_from, stored_len;
 	/* fetches the output from another node; NULL: this node has it */
 	struct output_relay *relay;
+	int64_t relay_left;              /* bytes of it that may still be sent */
 	struct attempt seen;             /* numbers only; number 0: there was no attempt yet */
 	bool local;                      /* no other node can have the output */
 	/* why another node does not send the output; ERR_NONE: it does */
 	struct err missing;
 	bool again;                      /* the run changed during a read */
+	bool sse;                        /* server-sent events instead of bytes */
+	struct buf sse_out;              /* messages that are not sent yet */
+	size_t sse_sent;
+	char sse_carry[4];               /* the beginning of a character */
+	size_t sse_carried;
+	int64_t sse_offset;              /* after the last byte that was read */
+	bool sse_ended;
+	struct sse_beat beat;
 };
 
 static void output_stream_done(void *data)
@@ -50,6 +60,8 @@ static void output_stream_done(void *data)
 	struct output_stream *t = data;
 
 	output_watch_unfollow(&t->follower);
+	sse_beat_stop(&t->beat);
+	buf_done(&t->sse_out);
 	output_relay_free(t->relay);
 	run_watch_free(t->watch);
 	free(t->stored);
@@ -162,8 +174,14 @@ static bool watch_output_file(struct output_stream *t)
 
 static ssize_t read_relay(struct output_stream *t, char *out, size_t max)
 {
-	size_t n = output_relay_read(t->relay, out, max);
+	size_t n;
 
+	if (t->relay_left == 0)
+		return STREAM_END;
+	if (t->relay_left < (int64_t)max)
+		max = (size_t)t->relay_left;
+	n = output_relay_read(t->relay, out, max);
+	t->relay_left -= (int64_t)n;
 	if (n > 0 || output_relay_state(t->relay) == RELAY_ASKED ||
 		output_relay_state(t->relay) == RELAY_FLOWS)
 		return (ssize_t)n;
@@ -181,10 +199,8 @@ static void read_here(struct output_stream *t)
 	t->local = true;
 }
 
-static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
+static ssize_t output_read_bytes(struct output_stream *t, char *out, size_t max)
 {
-	struct output_stream *t = (struct output_stream *)s;
-
 	if (t->relay && output_relay_state(t->relay) == RELAY_HERE)
 		read_here(t);
 	if (t->relay)
@@ -202,6 +218,83 @@ static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
 		if (!watch_output_file(t))
 			return STREAM_BROKEN;
 	}
+}
+
+/* ---- server-sent events ---- */
+
+#define SSE_PIECE (16 * 1024)
+
+static void write_output_message(struct output_stream *t, const char *data, size_t len)
+{
+	bool last = len == 0;
+	AUTO_DONE(buf) text = {}, whole = {};
+	int64_t from = t->sse_offset - (int64_t)(len + t->sse_carried);
+	size_t left;
+
+	buf_add(&whole, t->sse_carry, t->sse_carried);
+	buf_add(&whole, data, len);
+	buf_printf(&text, "{\"offset\":%" PRId64 ",\"text\":", from);
+	left = sse_write_text(&text, whole.data ? whole.data : "", whole.len, last);
+	buf_char(&text, '}');
+	memcpy(t->sse_carry, whole.len ? whole.data + whole.len - left : "", left);
+	t->sse_carried = left;
+	if (whole.len > left)
+		sse_write(&t->sse_out, t->sse_offset - (int64_t)left, "output", text.data);
+}
+
+/* Fills sse_out. Returns 0 or a STREAM_ code of the output. */
+static ssize_t fill_messages(struct output_stream *t)
+{
+	char piece[SSE_PIECE];
+	int64_t before = t->offset;
+	ssize_t n = output_read_bytes(t, piece, sizeof(piece));
+
+	if (n > 0) {
+		/* the offset of a local file also steps over a part that was dropped */
+		t->sse_offset = t->offset != before ? t->offset : t->sse_offset + n;
+		write_output_message(t, piece, (size_t)n);
+	}
+	if (n != STREAM_END)
+		return n < 0 ? n : 0;
+	write_output_message(t, NULL, 0);
+	sse_write(&t->sse_out, t->sse_offset, "end", "{}");
+	t->sse_ended = true;
+	return 0;
+}
+
+static ssize_t read_messages(struct stream *s, char *out, size_t max)
+{
+	struct output_stream *t = (struct output_stream *)s;
+	size_t n = t->sse_out.len - t->sse_sent;
+
+	if (n == 0 && t->sse_ended)
+		return STREAM_END;
+	if (n == 0) {
+		ssize_t r;
+
+		buf_clear(&t->sse_out);
+		t->sse_sent = 0;
+		r = fill_messages(t);
+		n = t->sse_out.len;
+		if (n == 0)
+			return r < 0 ? r : sse_beat_read(&t->beat, out, max);
+	}
+	if (n > max)
+		n = max;
+	memcpy(out, t->sse_out.data + t->sse_sent, n);
+	t->sse_sent += n;
+	return (ssize_t)n;
+}
+
+static ssize_t output_stream_read(struct stream *s, char *out, size_t max)
+{
+	return output_read_bytes((struct output_stream *)s, out, max);
+}
+
+/* The position of a client that connects again. */
+static int64_t output_from(const struct output_stream *t)
+{
+	return t->sse && t->sse_offset > 0 ? t->sse_offset : request_number(t->request, "from", 0);
 }
 
 /* ---- changes of the run ---- */
@@ -296,37 +389,65 @@ static const char *make_note(const struct output_stream *t, struct buf *out)
 	return out->data;
 }
 
+/*
+ * The offset after the last byte of the response. Bytes that are not kept do not count towards
+ * 'length'.
+ */
+static int64_t limit_end(const struct request *r, int64_t from, const struct output_file_extent *at)
+{
+	int64_t length = request_number(r, "length", INT64_MAX), end;
+
+	if (from >= at->total || length > at->total - from)
+		return at->total;
+	end = from + length;
+	return from < at->gap_from && end > at->gap_from ? at->gap_from : end;
+}
+
 static void start_output_stream(struct request *r, struct output_stream *t, const struct attempt *a)
 {
 	int64_t tail = request_number(r, "tail", -1);
 	struct output_file_extent at;
 	struct err e = {};
-	char total[24], dropped[24], attempt[24];
+	char total[24], dropped[24], attempt[24], gap[24];
 	AUTO_DONE(buf) note = {};
-	const struct stream_header headers[] = {
+	/* the last ones are sent only if they mean something */
+	struct stream_header headers[5] = {
 		{ "X-Jobsched-Output-Bytes", total },
 		{ "X-Jobsched-Output-Dropped", dropped },
 		{ "X-Jobsched-Attempt", attempt },
-		{ "X-Jobsched-Output-Note", make_note(t, &note) },
 	};
+	size_t n = 3;
 
 	if (!(t->relay ? locate_relayed(t, a, &at, &e) : locate(t, a, &at, &e))) {
 		output_relay_free(STEAL(t->relay));
 		request_answer_err(r, &e);
 		return;
 	}
-	t->offset = request_number(r, "from", 0);
+	t->offset = output_from(t);
 	if (tail >= 0 && at.total - tail > t->offset)
 		t->offset = at.total - tail;
-	t->end = request_number(r, "follow", 0) ? -1 : at.total;
+	if (t->offset >= at.gap_from && t->offset < at.gap_to && !t->relay)
+		t->offset = at.gap_to;
+	t->end = request_number(r, "follow", 0) ? -1 : limit_end(r, t->offset, &at);
+	snprintf(gap, sizeof(gap), "%" PRId64, at.gap_from);
 	snprintf(total, sizeof(total), "%" PRId64, at.total);
 	snprintf(dropped, sizeof(dropped), "%" PRId64, at.gap_to - at.gap_from);
 	snprintf(attempt, sizeof(attempt), "%" PRId64, t->attempt);
-	t->stream = (struct stream){ .read = output_stream_read, .free = output_stream_free };
+	t->stream = (struct stream){
+		.read = t->sse ? read_messages : output_stream_read, .free = output_stream_free};
 	r->data = NULL;
 	r->data_free = NULL;
-	request_answer_stream(r, "application/octet-stream", headers,
-		ELEMENTS(headers) - !t->missing.kind, &t->stream);
+	if (t->sse) {
+		t->sse_offset = t->offset;
+		buf_str(&t->sse_out, SSE_START);
+		sse_beat_start(&t->beat, r);
+	}
+	if (at.gap_to > at.gap_from && !t->relay)
+		headers[n++] = (struct stream_header){ "X-Jobsched-Output-Gap", gap };
+	if (t->missing.kind)
+		headers[n++] = (struct stream_header){ "X-Jobsched-Output-Note", make_note(t, &note) };
+	request_answer_stream(r, t->sse ? SSE_TYPE : "application/octet-stream", headers, n,
+		&t->stream);
 }
 
 /* ---- output on another node; the store has the end of it after the attempt ---- */
@@ -408,7 +529,7 @@ static void ask_node(struct request *r, struct output_stream *t, const char *ran
 		&(struct output_relay_request){.run = t->run,
 			.attempt = t->attempt,
 			.ran_on = ran_on,
-			.from = request_number(r, "from", 0),
+			.from = output_from(t),
 			.tail = request_number(r, "tail", -1),
 			.follow = !t->over && request_number(r, "follow", 0)},
 		on_relay, t);
@@ -423,6 +544,7 @@ struct stored_query {
 	int64_t run, fence;
 	char *ran_on;      /* owned */
 	char *tail;        /* owned, base64 */
+	bool here;         /* no other node can have the output */
 };
 
 static bool read_stored_tail_row(struct store *s, struct store_read *q, struct err *e)
@@ -462,10 +584,17 @@ static void on_stored_tail_read(struct request *r, struct store_read *q)
 		t->stored = buf_steal(&bytes);
 		t->stored_from = t->seen.output_bytes - t->stored_len;
 	}
-	if (wrote_nothing(t, &t->seen) || stored_tail_suffices(r, t))
+	if (wrote_nothing(t, &t->seen) || stored_tail_suffices(r, t) || h->here)
 		start_output_stream(r, t, &t->seen);
 	else
 		ask_node(r, t, h->ran_on);
+}
+
+/* The response to a call is in the store only. */
+static bool may_be_stored(struct output_stream *t, const struct attempt *a)
+{
+	return a && t->over && !t->stored && a->output_bytes > a->output_dropped && !open_output_file(t) &&
+	       t->fd == -ENOENT;
 }
 
 static void ask_store(struct request *r, struct output_stream *t, const struct attempt *a)
@@ -475,6 +604,7 @@ static void ask_store(struct request *r, struct output_stream *t, const struct a
 	h->run = t->run;
 	h->fence = a->fence;
 	h->ran_on = xstrdup(a->node);
+	h->here = !ran_elsewhere(r, t, a);
 	h->q.run = read_stored_tail_row;
 	h->q.then = on_stored_tail_read;
 	h->q.free = free_stored_query;
@@ -504,6 +634,8 @@ static void continue_answer(struct request *r, struct output_stream *t, const st
 		ask_store(r, t, a);
 	else if (!t->relay && !r->stream && ran_elsewhere(r, t, a))
 		ask_node(r, t, a->node);
+	else if (!t->relay && !r->stream && may_be_stored(t, a))
+		ask_store(r, t, a);
 	else if (!t->relay && !r->stream)
 		start_output_stream(r, t, a);
 	if (r->stream)
@@ -540,9 +672,9 @@ void route_run_output(struct request *r)
 {
 	struct err e = {};
 	struct output_stream *t;
-	int64_t run;
+	int64_t run, last = 0;
 
-	if (!store_read_run_id(r->params[0], &run, &e)) {
+	if (!store_read_run_id(r->params[0], &run, &e) || !sse_last_id(r, 0, &last, NULL, &e)) {
 		request_answer_err(r, &e);
 		return;
 	}
@@ -550,7 +682,10 @@ void route_run_output(struct request *r)
 	t->request = r;
 	t->run = run;
 	t->fd = -1;
+	t->sse = sse_wanted(r);
+	t->sse_offset = last;
 	t->follower.on_change = on_output_file_changed;
+	t->relay_left = request_number(r, "follow", 0) ? INT64_MAX : request_number(r, "length", INT64_MAX);
 	r->data = t;
 	r->data_free = output_stream_done;
 	run_wait_read_start(r, run, on_run_read);

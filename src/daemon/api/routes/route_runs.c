@@ -15,6 +15,8 @@
 #include "store/ops/op.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/read/list_runs.h"
+#include "store/read/run_progress.h"
+#include "store/read/run_results.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
@@ -27,7 +29,7 @@ struct run_page {
 	struct run_filter filter;
 	struct strv refs;            /* jobs as given in the request, until they are looked up */
 	int64_t jobs[RUN_JOBS_MAX];  /* the filter borrows these */
-	char *owner, *tag_key, *tag_value; /* owned; the filter borrows them */
+	char *owner, *tag_key, *tag_value, *result_key, *result_value, *queue; /* owned; the filter borrows them */
 	struct why_live live;
 };
 
@@ -56,7 +58,8 @@ static bool step_runs(struct store *s, struct list_stream *l, size_t n, struct b
 	p->filter.before = l->cursor;
 	p->filter.limit = n;
 	if (!find_run_jobs(s, p, e) || !list_runs_page(s, &p->filter, &rows, e) ||
-	    !why_facts_mark_runs(s, &p->live, rows.v, rows.n, e))
+	    !why_facts_mark_runs(s, &p->live, rows.v, rows.n, e) ||
+	    !run_progress_read(s, rows.v, rows.n, p->live.now, e) || !run_results_read(s, rows.v, rows.n, e))
 		return false;
 	for (size_t i = 0; i < rows.n; i++) {
 		list_stream_comma(l, out);
@@ -76,6 +79,9 @@ static void free_run_page(struct list_stream *l)
 	free(p->owner);
 	free(p->tag_key);
 	free(p->tag_value);
+	free(p->result_key);
+	free(p->result_value);
+	free(p->queue);
 	free(p);
 }
 
@@ -92,16 +98,22 @@ static bool split_run_jobs(const char *text, struct strv *ret, struct err *e)
 	return true;
 }
 
+static void split_pair(const char *pair, char **ret_key, char **ret_value)
+{
+	const char *eq = pair ? strchr(pair, '=') : NULL;
+
+	if (!eq)
+		return;
+	*ret_key = xstrndup(pair, (size_t)(eq - pair));
+	*ret_value = xstrdup(eq + 1);
+}
+
 static bool read_run_page(struct request *r, struct run_page *p, struct err *e)
 {
-	const char *tag = request_text(r, "tag");
-	const char *eq = tag ? strchr(tag, '=') : NULL;
-
 	p->owner = xstrdup(request_text(r, "owner"));
-	if (eq) {
-		p->tag_key = xstrndup(tag, (size_t)(eq - tag));
-		p->tag_value = xstrdup(eq + 1);
-	}
+	p->queue = xstrdup(request_text(r, "queue"));
+	split_pair(request_text(r, "tag"), &p->tag_key, &p->tag_value);
+	split_pair(request_text(r, "result"), &p->result_key, &p->result_value);
 	return list_stream_cursor(r, &p->list.cursor, e) &&
 	       split_run_jobs(request_text(r, "job"), &p->refs, e);
 }
@@ -124,6 +136,9 @@ static void list_runs(struct request *r, bool dead)
 		.owner = p->owner,
 		.tag_key = p->tag_key,
 		.tag_value = p->tag_value,
+		.result_key = p->result_key,
+		.result_value = p->result_value,
+		.queue = p->queue,
 		.due_by = dead || request_number(r, "planned", 1) ? 0 : request_now(r),
 		.states = dead ? 0 : (unsigned)request_number(r, "state", 0),
 		.slot_since = request_number(r, "since", 0),

@@ -2,7 +2,7 @@
 /* Route that lists the sandbox profiles of the spawner. */
 #include "base/auto.h"
 #include "base/err.h"
-#include "core/job/sandbox_offer.h"
+#include "core/start/sandbox_offer.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/loop/spawner_link.h"

@@ -7,11 +7,15 @@
 #include "daemon/api/client_user.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
+#include "daemon/crontab/crontabs.h"
+#include "daemon/loop/config.h"
 #include "daemon/api/store_read.h"
+#include "daemon/archive/s3_client.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/loop/net_client.h"
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/store_outage.h"
+#include "daemon/loop/store_risk.h"
 #include "daemon/schedule/clock_guard.h"
 #include "daemon/schedule/concurrency.h"
 #include "daemon/schedule/dispatcher.h"
@@ -142,7 +146,7 @@ static json_t *cluster_to_json(const struct server_context *c, const struct node
 		json_value_seconds(cluster_runs_remain(c->cluster)));
 	json_object_set_new(o, "lease_age", json_value_seconds(cluster_lease_age(c->cluster)));
 	json_object_set_new(o, "clock_offset", json_value_seconds(mine ? mine->skew : 0));
-	json_object_set_new(o, "overdue", json_value_seconds(cluster_overdue(c->cluster)));
+	json_object_set_new(o, "overdue", json_value_seconds(cluster_overdue(c->cluster, planner_next_slot(c->planner))));
 	return o;
 }
 
@@ -152,23 +156,41 @@ static json_t *store_to_json(const struct server_context *c)
 	struct err why = {};
 	usec_t since = store_outage_since(c->store_outage, &why);
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "kind",
+	return json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "kind",
 		text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite", "place",
 		json_value_text(c->store_where), "away_since", json_value_time(since), "away_why",
 		since ? json_value_text(why.msg) : json_null(), "full",
-		store_thread_no_room(c->store));
+		store_thread_no_room(c->store), "risk", json_value_text(store_risk_text(c->store_risk)));
 }
 
 /*
  * In user mode the daemon starts jobsched-net when it is needed, so a missing connection is not an
  * error.
  */
+static json_t *crontabs_to_json(const struct server_context *c)
+{
+	struct crontabs_status s = {};
+
+	if (c->crontabs)
+		crontabs_status(c->crontabs, &s);
+	return json_pack("{s:s, s:b, s:o}", "mode", config_crontabs_names[s.mode], "held", s.held, "cron", json_value_text(s.cron));
+}
+
 static json_t *net_to_json(const struct server_context *c)
 {
 	const char *down = c->net ? net_client_down(c->net) : NULL;
 
 	return json_pack("{s:b, s:o}", "up", c->net && !down, "why",
 		c->user_mode || !down ? json_null() : json_value_text(down));
+}
+
+static json_t *archive_to_json(const struct server_context *c)
+{
+	struct err why = {};
+	usec_t since = c->s3 ? s3_client_failing(c->s3, &why) : 0;
+
+	return json_pack("{s:o, s:o, s:o}", "place", json_value_text(c->archive), "failing_since", json_value_time(since),
+		"failing_why", since ? json_value_text(why.msg) : json_null());
 }
 
 /* The part of the status that does not need the store. */
@@ -197,6 +219,8 @@ static json_t *own_status(const struct request *r)
 	if (!d.refused)
 		d.refused = planner_refused(c->planner, &d.refused_since);
 	json_object_set_new(o, "net", net_to_json(c));
+	json_object_set_new(o, "archive", archive_to_json(c));
+	json_object_set_new(o, "crontabs", crontabs_to_json(c));
 	json_object_set_new(o, "spawner_why", json_value_text(spawner.why[0] ? spawner.why : NULL));
 	json_object_set_new(o, "spawner_stopped",
 		spawner.stopped ? json_integer(spawner.stopped) : json_null());

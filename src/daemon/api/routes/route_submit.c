@@ -9,6 +9,7 @@
 #include "core/time/slots.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/routes/routes.h"
+#include "daemon/api/routes/submission_context.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
 #include "daemon/api/submit/submission.h"
@@ -17,6 +18,8 @@
 #include "daemon/loop/spawner_link.h"
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/concurrency.h"
+#include "daemon/schedule/planner.h"
+#include "daemon/schedule/schedule_cache.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/read/list_templates.h"
@@ -205,6 +208,16 @@ static void on_jobs_added(struct op *op, void *arg)
 	submit_ctx_free(o);
 }
 
+/* job_first_slot_fn, on the store thread: the planner need not read the job again to compute its slot. */
+static void first_slot_by_number(struct job_new *n, void *arg)
+{
+	const struct submission_job *j = arg;
+	usec_t slot;
+
+	if (schedule_cache_first_slot(j->schedule_cache, &j->spec, &(struct schedule_seed){n->id, n->now}, n->next_slot, &slot))
+		n->next_slot = slot;
+}
+
 static void submit_jobs(struct request *r, struct submit_ctx *o)
 {
 	struct op *op = op_new(o->s.bulk ? OP_JOB_BULK : OP_JOB_ADD, on_jobs_added, o);
@@ -308,30 +321,18 @@ static void start_submission(struct request *r, bool bulk)
 	}
 	o = xcalloc(1, sizeof(*o));
 	o->user_mode = r->context->user_mode;
-	o->s = (struct submission){
-		.body = r->body,
-		.bulk = bulk,
-		.dry_run = !bulk && request_number(r, "dry_run", 0),
-		.paused = !bulk && request_number(r, "paused", 0),
-		.max_body = bulk ? l->bulk_body : l->body,
-		.max_jobs = l->bulk_jobs,
-		.now = request_now(r),
-		.admin = request_sees_all(r),
-		.foreign = !o->user_mode && request_owner(r) != r->who.number,
-		.of_root = !o->user_mode && owner_uid(request_owner(r)) == 0,
-		.uid = request_owner(r),
-		.owner = xstrdup(client_user_owner_name(r)),
-		.jobs_limit = client_user_jobs_limit(r),
-		.bytes_limit = client_user_store_limit(r),
-		.warrants = spawner_link_warrants(r->context->spawner),
-		.machine = *concurrency_machine(r->context->concurrency),
-		.services = {.sendmail = r->context->sendmail,
-			.net_down = r->context->user_mode || !r->context->net
-					    ? NULL
-					    : net_client_down(r->context->net)},
-		.sandboxes = spawner_link_sandboxes(r->context->spawner),
-		.limits_refused = spawner_link_limits_refused(r->context->spawner),
-	};
+	submission_context_fill(r, &o->s);
+	o->s.body = r->body;
+	o->s.bulk = bulk;
+	o->s.dry_run = !bulk && request_number(r, "dry_run", 0);
+	o->s.paused = !bulk && request_number(r, "paused", 0);
+	o->s.max_body = bulk ? l->bulk_body : l->body;
+	o->s.services.sendmail = r->context->sendmail;
+	if (!r->context->user_mode && r->context->net)
+		o->s.services.net_down = net_client_down(r->context->net);
+	o->s.first_slot = first_slot_by_number;
+	o->s.schedule_cache = planner_schedule_cache(r->context->planner);
+	request_trace(r, &o->s.traceparent, &o->s.tracestate, &o->s.baggage);
 	r->body = (struct buf){};
 	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY ||
 		submission_needs_store(&o->s)) {

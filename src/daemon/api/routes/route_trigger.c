@@ -2,7 +2,9 @@
 /* Route that starts a run of a job now. */
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/text.h"
+#include "core/job/call.h"
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
 #include "core/job/params.h"
@@ -25,6 +27,7 @@ struct trigger_ctx {
 	char *ref;               /* owned: the job as given in the request */
 	json_t *given;           /* owned: parameters; NULL: none */
 	char *params;            /* owned: as JSON text */
+	char *trace;             /* owned: lines NAME=VALUE of the trace context; NULL: none */
 	char *warrant;           /* owned: for the command with these parameters; NULL: none */
 	enum warrant_policy warrants;
 	int64_t owner;
@@ -44,6 +47,7 @@ static void trigger_ctx_free(struct trigger_ctx *o)
 	free(o->ref);
 	json_decref(o->given);
 	free(o->params);
+	free(o->trace);
 	free(o->warrant);
 	job_spec_done(&o->spec);
 	free(o);
@@ -67,11 +71,15 @@ static bool check_params(struct trigger_ctx *o, struct err *e)
 		return false;
 	if (!params_of_run(&o->spec, &given, &all, e))
 		return false;
-	if (given.n == 0)
+	if (given.n == 0 && !o->trace)
 		return true;
-	if (!warrants_check(o->warrants, o->owner, o->warrant, e))
+	if (given.n > 0 && call_kind_of(&o->spec) == CALL_NONE && !warrants_check(o->warrants, o->owner, o->warrant, e))
 		return false;
-	if (o->warrant)
+	if (!o->given)
+		o->given = json_object();
+	if (o->trace)
+		json_object_set_new(o->given, PARAMS_JSON_TRACE, json_string(o->trace));
+	if (given.n > 0 && o->warrant)
 		/* stored under the empty name, which no parameter can have */
 		json_object_set_new(o->given, "", json_string(o->warrant));
 	json_value_write(o->given, &text);
@@ -94,6 +102,8 @@ static bool find_triggered_job(struct store *s, struct store_read *q, struct err
 	o->trigger.job = j->id;
 	o->trigger.revision = j->revision;
 	o->trigger.tags = &o->spec.tags;
+	if (o->trigger.as_scheduled)
+		o->trigger.delay = io_random_upto(o->spec.jitter);
 	o->trigger.params = o->params;
 	return true;
 }
@@ -125,29 +135,59 @@ static void submit_trigger(struct request *r, struct store_read *q)
 	store_thread_submit(r->context->store, op);
 }
 
+/* A member of the body replaces the header. */
+static bool read_trace(const struct request *r, struct trigger_ctx *o, const json_t *body /* NULL: none */, struct err *e)
+{
+	static const struct {
+		const char *member, *variable;
+	} parts[] = {{"traceparent", "TRACEPARENT"}, {"tracestate", "TRACESTATE"}, {"baggage", "BAGGAGE"}};
+	char *given[ELEMENTS(parts)];
+	AUTO_DONE(buf) lines = {};
+	bool ok = true;
+
+	request_trace(r, &given[0], &given[1], &given[2]);
+	for (size_t i = 0; i < ELEMENTS(parts); i++) {
+		const char *text = json_string_value(json_object_get(body, parts[i].member));
+
+		ok = ok && (!text || job_field_find(parts[i].member)->check(text, e));
+		if (ok && (text || given[i]))
+			buf_printf(&lines, "%s=%s\n", parts[i].variable, text ? text : given[i]);
+		free(given[i]);
+	}
+	if (ok && lines.len > 0 && text_starts(lines.data, "TRACEPARENT="))
+		o->trace = buf_steal(&lines);
+	return ok;
+}
+
 static bool read_trigger_body(const struct request *r, struct trigger_ctx *o, struct err *e)
 {
 	json_t *body, *params = NULL;
-	const char *warrant = NULL;
+	const char *warrant = NULL, *trace[3] = {};
 	json_error_t je;
-	int force = 0;
+	int force = 0, as_scheduled = 0;
 	bool ok;
 
 	if (r->body.len == 0)
-		return true;
+		return read_trace(r, o, NULL, e);
 	body = json_read_bounded(r->body.data, r->body.len, r->body.len, JSON_MEMBERS_MAX, e);
 	if (!body)
 		return false;
-	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b, s?s}", "params", &params, "force",
-		     &force, "warrant", &warrant) == 0;
-	if (!ok)
+	ok = json_unpack_ex(body, &je, JSON_STRICT, "{s?o, s?b, s?b, s?s, s?s, s?s, s?s}", "params", &params,
+		     "force", &force, "as_scheduled", &as_scheduled, "warrant", &warrant, "traceparent", &trace[0],
+		     "tracestate", &trace[1], "baggage", &trace[2]) == 0;
+	if (ok && as_scheduled && (force || params))
+		ok = err_field(e, "as_scheduled",
+			"a run as scheduled has no parameters of its own and cannot be forced");
+	else if (!ok)
 		err_set(e, ERR_INVALID, "the body may be {\"params\":{…},\"force\":true}: %s",
 			je.text);
 	if (ok && warrant && !job_field_find("warrant")->check(warrant, e))
 		ok = false;
+	ok = ok && read_trace(r, o, body, e);
 	o->warrant = ok ? xstrdup(warrant) : NULL;
 	o->given = json_incref(params);
 	o->trigger.forced = force;
+	o->trigger.as_scheduled = as_scheduled;
 	json_decref(body);
 	return ok;
 }

@@ -13,13 +13,37 @@
 	{"cursor", QUERY_TEXT, 0, 0, "next_cursor of the previous step"}, \
 	{"limit", QUERY_NUMBER, 1, 1000, "maximum number of dead letters per step, 500 by default"}
 
+#define BULK_FILTER \
+	{"state", QUERY_JOB_STATES, 0, 0, \
+		"states, separated by commas; those that the action cannot change are left out"}, \
+	{"owner", QUERY_TEXT, 0, 0, "name of the owner"}, \
+	{"tag", QUERY_TAG, 0, 0, "KEY=VALUE"}, \
+	{"name", QUERY_TEXT, 0, 0, "pattern with * and ?"}, \
+	{"queue", QUERY_TEXT, 0, 0, "name of the queue"}, \
+	{"since", QUERY_TIME, 0, 0, "created at or after this time"}, \
+	{"until", QUERY_TIME, 0, 0, "created before this time"}, \
+	{"dry_run", QUERY_BOOL, 0, 0, "only count the jobs, in larger steps"}, \
+	{"cursor", QUERY_TEXT, 0, 0, "next_cursor of the previous step"}, \
+	{"limit", QUERY_NUMBER, 1, 1000, "maximum number of jobs per step, 500 by default"}
+
 const struct route routes[] = {
+	{"GET", "/", route_page, VERB_STATUS, BODY_NONE, "show the page for browsers", {},
+		.storeless = true, .anonymous = true},
+	{"GET", "/ui/{file}", route_page, VERB_STATUS, BODY_NONE, "read a file of the page", {},
+		.storeless = true, .anonymous = true},
 	{"POST", "/v1/jobs", route_job_submit, VERB_SUBMIT, BODY_ONE, "submit a job", {
 		{"dry_run", QUERY_BOOL, 0, 0,
 			"check the request and show its effect; nothing is stored"},
 		{"paused", QUERY_BOOL, 0, 0, "the job starts paused"}, AS}, EVENT_JOB_ADD},
 	{"POST", "/v1/jobs/bulk", route_job_bulk, VERB_SUBMIT, BODY_BULK,
 		"submit many jobs in one transaction", {AS}, EVENT_JOB_ADD},
+	{"POST", "/v1/apply", route_apply, VERB_SUBMIT, BODY_BULK,
+		"apply a set of definitions in one transaction", {
+		{"dry_run", QUERY_BOOL, 0, 0,
+			"check the request and show its effect; nothing is stored"},
+		{"definitions", QUERY_BOOL, 0, 0,
+			"include the definitions before and after each change"}, AS},
+		EVENT_JOB_CHANGE},
 	{"GET", "/v1/jobs", route_job_list, VERB_SEE, BODY_NONE, "list jobs", {
 		{"state", QUERY_JOB_STATES, 0, 0, "states, separated by commas; may be repeated"},
 		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
@@ -28,6 +52,14 @@ const struct route routes[] = {
 		{"since", QUERY_TIME, 0, 0, "created at or after this time"},
 		{"until", QUERY_TIME, 0, 0, "created before this time"},
 		{"all", QUERY_BOOL, 0, 0, "include removed jobs"},
+		{"durations", QUERY_BOOL, 0, 0, "include the duration statistics of each job"},
+		{"brief", QUERY_BOOL, 0, 0, "only id, name, owner, uid and state of each job"},
+		{"queue", QUERY_TEXT, 0, 0, "name of the queue"},
+		{"sort", QUERY_TEXT, 0, 0,
+			"created (by default), name, next (run) or last (run); jobs without a name, "
+			"next run or last run come last"},
+		{"order", QUERY_TEXT, 0, 0,
+			"asc or desc; desc by default with sort=last, otherwise asc"},
 		CURSOR, LIMIT}},
 	{"GET", "/v1/jobs/{job}", route_job_get, VERB_SEE, BODY_NONE, "show a job", {}},
 	{"GET", "/v1/jobs/{job}/why", route_job_why, VERB_SEE, BODY_NONE,
@@ -35,6 +67,19 @@ const struct route routes[] = {
 		{"at", QUERY_TIME, 0, 0, "explain the slot at this time"},
 		{"run", QUERY_NUMBER, 1, INT64_MAX, "explain this run"},
 		{"limit", QUERY_NUMBER, 0, 100, "number of last runs, 10 by default"}}},
+	{"GET", "/v1/forecast", route_forecast, VERB_SEE, BODY_NONE,
+		"list future slots, of one job or of the jobs that are due first", {
+		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"since", QUERY_TIME, 0, 0, "at or after this time, now by default"},
+		{"until", QUERY_TIME, 0, 0, "before this time, a day later by default"},
+		{"limit", QUERY_NUMBER, 1, 1000, "maximum number of jobs, 200 by default"},
+		{"slots", QUERY_NUMBER, 1, 1000,
+			"maximum number of slots of a job, 1000 by default"}}},
+	{"GET", "/v1/density", route_density, VERB_SEE, BODY_NONE,
+		"count the runs of a time range by interval", {
+		{"since", QUERY_TIME, 0, 0, "slots at or after this time, a day before 'until' by default"},
+		{"until", QUERY_TIME, 0, 0, "slots before this time, now by default"},
+		{"intervals", QUERY_NUMBER, 1, 1000, "number of equal intervals, 100 by default"}}},
 	{"POST", "/v1/jobs/{job}/cancel", route_job_cancel, VERB_CANCEL, BODY_OPTIONAL,
 		"stop a job's schedule; queued runs end, running ones on request", {},
 		EVENT_JOB_CANCEL},
@@ -45,6 +90,16 @@ const struct route routes[] = {
 		EVENT_JOB_RESUME},
 	{"POST", "/v1/jobs/{job}/run", route_job_run, VERB_TRIGGER, BODY_OPTIONAL,
 		"run a job now", {}, EVENT_RUN_TRIGGER},
+	{"POST", "/v1/bulk/pause", route_bulk, VERB_PAUSE, BODY_NONE,
+		"pause all jobs that match, in steps", {BULK_FILTER}, EVENT_JOB_PAUSE},
+	{"POST", "/v1/bulk/resume", route_bulk, VERB_RESUME, BODY_NONE,
+		"resume all jobs that match, in steps", {BULK_FILTER}, EVENT_JOB_RESUME},
+	{"POST", "/v1/bulk/run", route_bulk, VERB_TRIGGER, BODY_NONE,
+		"run all jobs that match now, in steps", {BULK_FILTER}, EVENT_RUN_TRIGGER},
+	{"POST", "/v1/bulk/tag", route_bulk, VERB_CHANGE, BODY_NONE,
+		"set a tag of all jobs that match, in steps", {
+		{"set", QUERY_TAG, 0, 0, "the tag to set, KEY=VALUE"}, BULK_FILTER},
+		EVENT_JOB_CHANGE},
 	{"GET", "/v1/pauses", route_pause_list, VERB_SEE, BODY_NONE,
 		"list pauses and freezes, except those of single jobs", {}},
 	{"POST", "/v1/pause", route_pause, VERB_PAUSE, BODY_OPTIONAL,
@@ -62,6 +117,8 @@ const struct route routes[] = {
 		{"dry_run", QUERY_BOOL, 0, 0,
 			"check the request and show its effect; nothing is stored"}},
 		EVENT_JOB_CHANGE},
+	{"GET", "/v1/jobs/{job}/graph", route_job_graph, VERB_SEE, BODY_NONE,
+		"show the jobs that a job runs after and those that run after it", {}},
 	{"GET", "/v1/jobs/{job}/revisions", route_job_revisions, VERB_SEE, BODY_NONE,
 		"list the revisions of a job, newest first", {
 		{"revision", QUERY_NUMBER, 1, INT64_MAX, "only this revision"},
@@ -83,6 +140,8 @@ const struct route routes[] = {
 		{"state", QUERY_RUN_STATES, 0, 0, "states, separated by commas; may be repeated"},
 		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
 		{"tag", QUERY_TAG, 0, 0, "KEY=VALUE of the job"},
+		{"result", QUERY_TAG, 0, 0, "KEY=VALUE of the results of the run"},
+		{"queue", QUERY_TEXT, 0, 0, "name of the queue"},
 		{"since", QUERY_TIME, 0, 0, "slot at or after this time"},
 		{"until", QUERY_TIME, 0, 0, "slot before this time"},
 		{"planned", QUERY_BOOL, 0, 0,
@@ -103,7 +162,33 @@ const struct route routes[] = {
 			"number of the attempt, the newest by default"},
 		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},
 		{"tail", QUERY_NUMBER, 0, INT64_MAX, "maximum number of bytes, from the end"},
+		{"length", QUERY_NUMBER, 1, INT64_MAX,
+			"maximum number of bytes, from the first one; not with follow"},
 		{"follow", QUERY_BOOL, 0, 0, "continue until the attempt has ended"}}},
+	{"GET", "/v1/runs/{run}/output/search", route_output_search, VERB_SEE, BODY_NONE,
+		"find a text in the output of a run, in steps", {
+		{"text", QUERY_TEXT, 0, 0, "the text, 1 to 256 bytes"},
+		{"attempt", QUERY_NUMBER, 1, INT64_MAX,
+			"number of the attempt, the newest by default"},
+		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte"},
+		{"limit", QUERY_NUMBER, 1, 1000, "maximum number of matches, 100 by default"}}},
+	{"GET", "/v1/archive/runs", route_archive_list, VERB_SEE, BODY_NONE, "find runs in the archive, in steps", {
+		{"run", QUERY_NUMBER, 1, INT64_MAX, "only this run"},
+		{"job", QUERY_TEXT, 0, 0, "number or name of a job"},
+		{"state", QUERY_RUN_STATES, 0, 0, "states, separated by commas; may be repeated"},
+		{"owner", QUERY_TEXT, 0, 0, "name of the owner"},
+		{"since", QUERY_TIME, 0, 0, "slot at or after this time"},
+		{"until", QUERY_TIME, 0, 0, "slot before this time"},
+		{"cursor", QUERY_TEXT, 0, 0, "next_cursor of the previous step"},
+		{"limit", QUERY_NUMBER, 1, 1000, "maximum number of runs, 50 by default; a step has at most 200"}}},
+	{"GET", "/v1/archive/output", route_archive_output, VERB_SEE, BODY_NONE,
+		"read the archived output of a run, in parts", {
+		{"name", QUERY_TEXT, 0, 0, "archived_as of the run"},
+		{"attempt", QUERY_NUMBER, 1, INT64_MAX,
+			"number of the attempt, the newest by default"},
+		{"from", QUERY_NUMBER, 0, INT64_MAX, "offset of the first byte of the kept output"},
+		{"length", QUERY_NUMBER, 1, 1 << 20,
+			"maximum number of bytes, 1048576 by default; a shorter response is the last part"}}},
 	{"GET", "/v1/dead", route_dead_list, VERB_SEE, BODY_NONE,
 		"list dead letters, newest first", {
 		{"job", QUERY_TEXT, 0, 0, "numbers or names of jobs, separated by commas"},
@@ -155,6 +240,10 @@ const struct route routes[] = {
 		{"limit", QUERY_NUMBER, 0, 1000,
 			"maximum number of rows, 100 by default; with follow: number of older "
 			"events first, 10 by default"}}},
+	{"GET", "/v1/stream", route_stream, VERB_SEE, BODY_NONE,
+		"server-sent events: the audit trail, starts and ends of runs", {
+		{"cursor", QUERY_TEXT, 0, 0,
+			"the id after which to start; the Last-Event-ID header has precedence"}}},
 	{"POST", "/v1/db/prune", route_db_prune, VERB_DATABASE, BODY_OPTIONAL,
 		"delete old history now", {}, EVENT_DB_PRUNE},
 	{"GET", "/v1/db/backup", route_db_backup, VERB_DATABASE, BODY_NONE,
@@ -170,6 +259,8 @@ const struct route routes[] = {
 		"send a test notice to all channels of a job", {}, EVENT_NOTICE_TEST},
 	{"GET", "/v1/sandboxes", route_sandbox_list, VERB_STATUS, BODY_NONE,
 		"list the sandbox profiles and their effects", {}},
+	{"GET", "/v1/crontabs", route_crontabs, VERB_STATUS, BODY_NONE,
+		"show the crontabs of this machine and whether their jobs run", {}},
 	{"GET", "/v1/nodes", route_node_list, VERB_STATUS, BODY_NONE,
 		"list the nodes of this store and the leader", {}},
 	{"POST", "/v1/nodes/{node}/drain", route_node_drain, VERB_NODES, BODY_NONE,
@@ -178,7 +269,33 @@ const struct route routes[] = {
 		"let a node start runs again", {}, EVENT_NODE_SET},
 	{"POST", "/v1/nodes/{node}/resign", route_node_resign, VERB_NODES, BODY_NONE,
 		"let the leader hand over to another node", {}, EVENT_NODE_SET},
+	{"GET", "/v1/tokens", route_token_list, VERB_TOKEN, BODY_NONE, "list tokens and sessions", {}},
+	{"POST", "/v1/tokens", route_token_add, VERB_TOKEN, BODY_ONE,
+		"create a token for the API over TCP", {AS}, EVENT_TOKEN_ADD},
+	{"POST", "/v1/tokens/once", route_token_once, VERB_TOKEN, BODY_OPTIONAL,
+		"create a one-time token for the page", {}, EVENT_TOKEN_ADD},
+	{"DELETE", "/v1/tokens/{token}", route_token_remove, VERB_TOKEN, BODY_NONE,
+		"revoke a token and end its sessions, or end one session", {}, EVENT_TOKEN_REMOVE},
+	{"POST", "/v1/session", route_session_open, VERB_SESSION, BODY_ONE,
+		"log in with a token; the session is a cookie", {}, EVENT_SESSION_OPEN,
+		.anonymous = true},
+	{"GET", "/v1/session", route_session_get, VERB_SESSION, BODY_NONE,
+		"show the caller", {}},
+	{"DELETE", "/v1/session", route_session_close, VERB_SESSION, BODY_NONE,
+		"log out: end the session of the cookie", {}, EVENT_SESSION_CLOSE},
+	{"POST", "/v1/web", route_web_listener, VERB_TOKEN, BODY_NONE,
+		"serve a loopback socket that the client passes, for 'jobctl web'", {},
+		EVENT_SESSION_OPEN},
+	{"POST", "/v1/callbacks/{callback}", route_callback, VERB_STATUS, BODY_ONE,
+		"report the state of an asynchronous call; the URL is its credential", {}, .anonymous = true},
+	{"GET", "/healthz", route_health, VERB_STATUS, BODY_NONE,
+		"probe: the daemon answers", {}, .storeless = true, .anonymous = true},
+	{"GET", "/readyz", route_ready, VERB_STATUS, BODY_NONE,
+		"probe: the node takes work; 503 when it is drained or the store is unavailable", {},
+		.storeless = true, .anonymous = true},
 	{"GET", "/v1/status", route_status, VERB_STATUS, BODY_NONE,
 		"show the status of the daemon", {}, .storeless = true},
+	{"GET", "/metrics", route_metrics, VERB_METRICS, BODY_NONE,
+		"show metrics for Prometheus", {}, .storeless = true},
 };
 const size_t routes_count = ELEMENTS(routes);

@@ -8,6 +8,8 @@
 #include "daemon/api/server.h"
 #include "daemon/loop/run_watch.h"
 #include "store/lists.h"
+#include "store/read/run_progress.h"
+#include "store/read/run_results.h"
 #include "store/read/single.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
@@ -34,7 +36,8 @@ static bool read_run_with_attempts(struct store *s, struct store_read *q, struct
 
 	if (!store_run_get(s, q->scope, l->id, &l->run, e) ||
 		!store_attempts(s, l->id, &l->attempts, e) ||
-		!why_facts_mark_runs(s, &l->live, &l->run, 1, e))
+		!why_facts_mark_runs(s, &l->live, &l->run, 1, e) ||
+		!run_progress_read(s, &l->run, 1, l->live.now, e) || !run_results_read(s, &l->run, 1, e))
 		return false;
 	store_read_write_run(&q->out, l->run);
 	q->out.len--; /* the closing brace follows after the attempts */

@@ -4,6 +4,8 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/job/call.h"
+#include "core/job/chain.h"
 #include "core/job/event.h"
 #include "core/job/policy.h"
 #include "core/time/schedule_set.h"
@@ -53,6 +55,8 @@ void why_facts_live(const struct request *r, struct why_live *ret)
 		d.refused = planner_refused(r->context->planner, &d.refused_since);
 	if (d.refused)
 		snprintf(ret->node.refused, sizeof(ret->node.refused), "%s", d.refused);
+	if (d.calls)
+		snprintf(ret->node.calls, sizeof(ret->node.calls), "%s", d.calls);
 	if (d.artifacts)
 		snprintf(ret->node.artifacts, sizeof(ret->node.artifacts), "%s", d.artifacts);
 	dispatcher_machine(r->context->dispatcher, &ret->machine);
@@ -177,6 +181,7 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 	f.nodes = nodes.facts;
 	f.ref = why_job_ref(j, number);
 	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
+	f.call = j->spec && (strstr(j->spec, "\"http\"") || strstr(j->spec, "\"kafka\"") || strstr(j->spec, "\"lambda\""));
 	f.pause = pause_of(w, j, live->now);
 	if (!f.pause)
 		f.pause = pause_of(w, j, next_start(&f));
@@ -385,7 +390,7 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 		.taken = l->job.taken,
 		.ended = l->ended.n ? l->ended.v[0] : NULL,
 		.error = l->error};
-	AUTO_DONE(buf) unmet = {};
+	AUTO_DONE(buf) unmet = {}, after = {};
 	AUTO_DONE(why_nodes_text) nodes = {};
 	struct start_policy policy;
 	struct pause_order own;
@@ -393,10 +398,13 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 
 	policy_start_of(&l->spec, &policy);
 	unmet_words(&l->spec.when, &live->machine, &unmet);
+	chain_explain(&l->spec.after, l->spec.after_mode, &after);
 	f.ref = why_job_ref(j, number);
 	f.permits = policy.permits;
 	f.unmet = unmet.len ? unmet.data : NULL;
+	f.after = after.len ? after.data : NULL;
 	f.artifact = l->spec.artifact != NULL;
+	f.call = call_kind_of(&l->spec) != CALL_NONE;
 	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);
 	f.last_start = l->open ? last_start(l->open, &policy) : 0;
 	f.pause = pause_find(&l->world.pauses, &target, live->now);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "core/decide/machine_conditions.h"
+#include "core/job/chain.h"
 #include "core/job/job.h"
 #include "core/time/schedule_set.h"
 #include "wire/json_value.h"
@@ -87,6 +88,10 @@ static void write_explanation(const struct schedule_set *set, const struct job_s
 {
 	if (schedule_set_kind(set) == SCHEDULE_NOW) {
 		buf_str(out, "once, now");
+		return;
+	}
+	if (spec->after.n > 0) {
+		chain_explain(&spec->after, spec->after_mode, out);
 		return;
 	}
 	for (size_t i = 0; i < schedule_set_count(set); i++) {

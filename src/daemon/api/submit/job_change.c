@@ -3,10 +3,12 @@
 #include "daemon/api/submit/job_change.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/rfc3339.h"
+#include "core/job/s3_url.h"
 #include "core/job/job_diff.h"
 #include "core/job/job_fields.h"
 #include "core/job/limits.h"
-#include "core/job/sandbox_offer.h"
+#include "core/start/sandbox_offer.h"
 #include "core/time/schedule_set.h"
 #include "core/time/slots.h"
 #include "core/time/zone_cache.h"
@@ -164,6 +166,8 @@ static void fill_job_change(struct job_change *a)
 	c->to.name = a->spec.name;
 	c->to.spec = a->text;
 	c->to.tags = &a->spec.tags;
+	c->to.after = &a->spec.after;
+	c->to.after_mode = a->spec.after_mode;
 	c->to.priority = a->spec.priority;
 	c->to.queue = a->spec.queue;
 	c->to.now = a->now;
@@ -184,8 +188,15 @@ static bool check_change(struct job_change *a, const struct job_spec *before, bo
 	AUTO_DONE(reading) r = {.before = before, .restored = restored};
 	AUTO_DONE(buf) words = {};
 
+	if (before->origin)
+		return err_set(e, ERR_CONFLICT, "job %lld comes from %s and changes only with that file: edit the file",
+			(long long)a->job->id, before->origin);
+	if (a->spec.origin)
+		return err_field(e, "origin", "'origin' is set by the daemon for the jobs of crontabs");
 	if (!job_spec_check(&a->spec, e) ||
-		(!restored && !limits_check(&a->spec, a->limits_refused, e)))
+		(!restored && !limits_check(&a->spec, a->limits_refused, e)) ||
+		!call_submission_check(&a->spec, &a->calls, a->job->owner, e) ||
+		!s3_url_artifact_check(a->spec.artifact, a->calls.buckets, e))
 		return false;
 	if (!text_equal(before->sandbox, a->spec.sandbox) &&
 		!sandbox_offers_check(a->sandboxes, a->spec.sandbox, e))
@@ -229,6 +240,127 @@ bool job_change_merge(struct job_change *a, const json_t *patch, struct zone_cac
 	if (a->spec.schedule.n == 0)
 		/* a change cannot leave a job without a schedule */
 		strv_copy(&a->spec.schedule, &before.schedule);
+	return check_change(a, &before, false, zones, e);
+}
+
+/* The instant in a stored schedule: "R/2026-11-16T09:00:00Z/PT15M", "PT1H since 2026-…". */
+static bool stored_anchor(const char *text, usec_t *ret)
+{
+	for (const char *at = text; *at; at += strcspn(at, "/ "), at += strspn(at, "/ ")) {
+		AUTO_TEXT word = xstrndup(at, strcspn(at, "/ "));
+
+		if (rfc3339_parse(word, ret, NULL))
+			return true;
+	}
+	return false;
+}
+
+/* The canonical text of 'text' if it had been submitted at 'anchor'; NULL: it is not valid then. */
+static char *text_at(const char *text, struct schedule_context c, usec_t anchor)
+{
+	AUTO(schedule) *s = NULL;
+	AUTO_DONE(buf) out = {};
+
+	c.anchor = anchor;
+	if (!schedule_parse(text, &c, &s, NULL))
+		return NULL;
+	if (schedule_kind(s) == SCHEDULE_NOW)
+		return xstrdup("now");
+	schedule_print(s, &out);
+	return buf_steal(&out);
+}
+
+/*
+ * Whether 'text' means the stored schedule. A relative text is read as of the times at which the
+ * stored one may have been submitted; its own anchor may differ from that time by a fixed delay.
+ */
+static bool schedule_text_same(const struct job *job, const struct schedule_context *c,
+	const char *text, const char *stored)
+{
+	usec_t tries[4] = {job->created_at, job->updated_at}, anchor, other;
+	size_t n = 2;
+
+	if (strcmp(text, stored) == 0)
+		return true;
+	if (stored_anchor(stored, &anchor)) {
+		AUTO_TEXT shifted = text_at(text, *c, anchor);
+
+		tries[n++] = anchor;
+		if (shifted && stored_anchor(shifted, &other))
+			tries[n++] = anchor - (other - anchor);
+	}
+	for (size_t i = 0; i < n; i++) {
+		AUTO_TEXT canonical = text_at(text, *c, tries[i]);
+
+		if (text_equal(canonical, stored))
+			return true;
+	}
+	return false;
+}
+
+/* Uses the stored texts where the meaning is the same, so that their slots do not move. */
+static bool keep_same_schedules(struct job_change *a, const struct job_spec *before,
+	struct zone_cache *zones, struct err *e)
+{
+	struct schedule_context c = {.id = a->spec.name,
+		.gap = (enum dst_gap)a->spec.dst_gap,
+		.fold = (enum dst_fold)a->spec.dst_fold,
+		.from = a->spec.from,
+		.until = a->spec.until,
+		.accepted = true};
+	struct strv *texts = &a->spec.schedule;
+
+	if (texts->n == 0)
+		strv_add(texts, a->spec.after.n > 0 ? "manual" : "now");
+	if (!zone_cache_get(zones, a->spec.tz, &c.zone, e))
+		return false;
+	if (texts->n != before->schedule.n)
+		return true;
+	for (size_t i = 0; i < texts->n; i++)
+		if (!schedule_text_same(a->job, &c, texts->v[i], before->schedule.v[i]))
+			return true;
+	strv_done(texts);
+	*texts = (struct strv){};
+	strv_copy(texts, &before->schedule);
+	return true;
+}
+
+/* Copies what belongs to the submission of the job and not to its definition. */
+static void keep_submitted_fields(const struct job_spec *before, struct job_spec *to)
+{
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const struct job_field *f = &job_fields[i];
+		bool kept = (f->quiet && strcmp(f->name, "warrant") != 0) || strcmp(f->name, "template") == 0;
+		char **at = (char **)((char *)to + f->offset);
+
+		if (!kept || f->type != FIELD_TEXT)
+			continue;
+		free(*at);
+		*at = xstrdup(*(char *const *)((const char *)before + f->offset));
+	}
+}
+
+bool job_change_replace(struct job_change *a, struct job_spec *want, struct zone_cache *zones,
+	struct err *e)
+{
+	AUTO_DONE(job_spec) before;
+
+	a->spec = *want;
+	job_spec_init(want);
+	job_spec_init(&before);
+	if (!spec_json_from_text(a->job->spec, &before, e))
+		return false;
+	keep_submitted_fields(&before, &a->spec);
+	if (!a->spec.tz)
+		a->spec.tz = xstrdup("UTC");
+	if (!keep_same_schedules(a, &before, zones, e))
+		return false;
+	if (!warrants_check_change(a->warrants, a->job, &before, &a->spec, e)) {
+		if (!a->preview || !e || strcmp(e->field, "warrant") != 0)
+			return false;
+		*e = (struct err){};
+		a->warrant_missing = true;
+	}
 	return check_change(a, &before, false, zones, e);
 }
 

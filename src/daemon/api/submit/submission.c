@@ -4,8 +4,9 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/job/s3_url.h"
 #include "core/job/limits.h"
-#include "core/job/sandbox_offer.h"
+#include "core/start/sandbox_offer.h"
 #include "core/time/schedule_set.h"
 #include "core/time/slots.h"
 #include "core/time/zone_cache.h"
@@ -38,6 +39,9 @@ void submission_done(struct submission *s)
 	free(s->v);
 	free(s->jobs);
 	free(s->owner);
+	free(s->traceparent);
+	free(s->tracestate);
+	free(s->baggage);
 	sandbox_offers_free(s->sandboxes);
 	buf_done(&s->body);
 }
@@ -94,6 +98,7 @@ static void take_slots(const struct schedule_set *set, const struct job_spec *sp
 		new->next_slot = slot_search_from(new->now);
 }
 
+
 static bool read_submitted_schedule(const struct job_spec *spec, usec_t now, const char *id,
 	struct zone_cache *zones, struct schedule_set **ret, struct err *e)
 {
@@ -139,11 +144,18 @@ static bool schedule_job(const struct submission *s, struct submission_job *j, s
 	AUTO_DONE(strv) texts = {};
 	bool undecided;
 
+	if (j->spec.after.n > 0 && j->spec.schedule.n == 0)
+		strv_add(&j->spec.schedule, "manual"); /* its slots are those of its parents */
 	if (!read_submitted_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) ||
 		!submission_check_kind(set, e))
 		return false;
 	undecided = hashed_by_number(set, &j->spec);
 	take_slots(set, &j->spec, new, &texts);
+	if (undecided && s->first_slot) {
+		j->schedule_cache = s->schedule_cache;
+		new->first_slot = s->first_slot;
+		new->first_slot_arg = j;
+	}
 	new->boots = schedule_set_boots(set);
 	if (new->boots && !new->next_slot)
 		/* the job waits for future boots */
@@ -211,33 +223,75 @@ static bool fill_from_template(struct submission *s, struct submission_job *j, j
 	return s->from_template(s->template_arg, s->uid, o, &j->spec, e);
 }
 
+bool submission_check_owner(const struct submission *s, const struct job_spec *spec,
+	const struct strv *had, struct err *e)
+{
+	if (s->foreign && !job_env_check_foreign(&spec->env, had, e))
+		return false;
+	if (s->of_root && spec->artifact)
+		return err_field(e, "artifact",
+			"a job of root cannot have an artifact, because the daemon that fetches it "
+			"is not root; give the job to another user, or install the program");
+	return true;
+}
+
+char *submission_asked(struct job_spec *spec)
+{
+	char *warrant = STEAL(spec->warrant), *text = spec_json_to_text(spec);
+
+	spec->warrant = warrant;
+	return text;
+}
+
+/* The definition without the trace context, so that a repeated submission is recognised. */
+static char *asked_untraced(const struct submission *s, struct job_spec *spec)
+{
+	char *parent = STEAL(spec->traceparent), *state = STEAL(spec->tracestate), *baggage = STEAL(spec->baggage);
+	char *text = s->complete ? submission_asked(spec) : spec_json_to_text(spec);
+
+	spec->traceparent = parent;
+	spec->tracestate = state;
+	spec->baggage = baggage;
+	return text;
+}
+
+/* The trace context of the request, unless the definition has one. */
+static void set_trace(const struct submission *s, struct job_spec *spec)
+{
+	if (spec->traceparent || !s->traceparent)
+		return;
+	spec->traceparent = xstrdup(s->traceparent);
+	if (!spec->tracestate)
+		spec->tracestate = xstrdup(s->tracestate);
+	if (!spec->baggage)
+		spec->baggage = xstrdup(s->baggage);
+}
+
 static bool read_submitted_job(struct submission *s, size_t i, json_t *o, struct err *e)
 {
 	struct submission_job *j = &s->v[i];
 
-	if (json_is_object(o) && !take_if_exists(o, &s->jobs[i].if_exists, e))
+	if (!s->complete && json_is_object(o) && !take_if_exists(o, &s->jobs[i].if_exists, e))
 		return false;
-	if (json_is_string(json_object_get(o, "template"))
+	if (!s->complete && json_is_string(json_object_get(o, "template"))
 			? !fill_from_template(s, j, o, e)
-			: !spec_json_read(o, &j->spec, &j->key, e))
+			: !spec_json_read(o, &j->spec, s->complete ? NULL : &j->key, e))
 		return false;
 	if (!job_spec_check(&j->spec, e) || !limits_check(&j->spec, s->limits_refused, e) ||
-		(s->foreign && !job_env_check_foreign(&j->spec.env, NULL, e)))
+		!call_submission_check(&j->spec, &s->calls, s->owner, e) ||
+		!s3_url_artifact_check(j->spec.artifact, s->calls.buckets, e) ||
+		!submission_check_owner(s, &j->spec, NULL, e))
 		return false;
-	if (s->of_root && j->spec.artifact)
-		return err_field(e, "artifact",
-			"a job of root cannot have an artifact, because the daemon that fetches it "
-			"is not root; give the job to another user, or install the program");
-	if (!s->dry_run && !warrants_check(s->warrants, s->uid, j->spec.warrant, e))
+	if (!s->dry_run && call_kind_of(&j->spec) == CALL_NONE && !warrants_check(s->warrants, s->uid, j->spec.warrant, e))
 		return false;
 	if (s->jobs[i].if_exists && !j->spec.name)
 		return err_field(e, "if_exists", "'if_exists' needs a job name");
 	if (j->spec.name || j->key)
-		j->asked = spec_json_to_text(&j->spec);
+		j->asked = asked_untraced(s, &j->spec);
 	return true;
 }
 
-static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones,
+bool submission_prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones,
 	struct err *e)
 {
 	struct submission_job *j = &s->v[i];
@@ -248,6 +302,8 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 	if (!read_submitted_job(s, i, o, e) ||
 		!sandbox_offers_check(s->sandboxes, j->spec.sandbox, e))
 		return false;
+	if (j->spec.origin)
+		return err_field(e, "origin", "'origin' is set by the daemon for the jobs of crontabs");
 	if (!j->spec.tz)
 		j->spec.tz = xstrdup("UTC");
 	if (!schedule_job(s, j, new, zones, &j->late)) {
@@ -258,6 +314,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 		}
 		new->late = &j->late; /* a known key is accepted although the time has passed */
 	}
+	set_trace(s, &j->spec);
 	j->text = spec_json_to_text(&j->spec);
 	new->uid = s->uid;
 	new->name = j->spec.name;
@@ -266,6 +323,8 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 	new->content = j->content ? j->content : j->asked;
 	new->asked = j->asked;
 	new->tags = &j->spec.tags;
+	new->after = &j->spec.after;
+	new->after_mode = j->spec.after_mode;
 	new->priority = j->spec.priority;
 	new->queue = j->spec.queue;
 	policy_start_of(&j->spec, &new->policy);
@@ -278,7 +337,7 @@ static bool prepare_job(struct submission *s, size_t i, json_t *o, struct zone_c
 
 /* ---- body ---- */
 
-static void allocate_jobs(struct submission *s, size_t n)
+void submission_allocate(struct submission *s, size_t n)
 {
 	s->v = xcalloc(n, sizeof(*s->v));
 	s->jobs = xcalloc(n, sizeof(*s->jobs));
@@ -313,9 +372,9 @@ static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cach
 			e->kind = ERR_TOO_LARGE;
 		return false;
 	}
-	allocate_jobs(s, n);
+	submission_allocate(s, n);
 	json_array_foreach(list, i, job) {
-		if (!prepare_job(s, i, job, zones, e)) {
+		if (!submission_prepare_job(s, i, job, zones, e)) {
 			submission_error_field(e, i);
 			return false;
 		}
@@ -335,8 +394,8 @@ bool submission_prepare(struct submission *s, struct zone_cache *zones, struct e
 	if (s->bulk) {
 		ok = prepare_bulk(s, o, zones, e);
 	} else {
-		allocate_jobs(s, 1);
-		ok = prepare_job(s, 0, o, zones, e);
+		submission_allocate(s, 1);
+		ok = submission_prepare_job(s, 0, o, zones, e);
 	}
 	json_decref(o);
 	return ok;

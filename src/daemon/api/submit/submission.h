@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts a request body to jobs, checked before the transaction. */
 #pragma once
+#include "core/job/call.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,6 +18,8 @@ struct sandbox_offers;
 struct schedule_set;
 struct zone_cache;
 
+struct schedule_cache;
+
 struct submission_job {
 	struct job_spec spec;
 	char *text;           /* canonical JSON */
@@ -26,6 +29,7 @@ struct submission_job {
 	char *asked;
 	struct forecast forecast; /* for a single job */
 	struct err late;      /* error of the schedule, reported if the key is new */
+	struct schedule_cache *schedule_cache; /* borrowed, used on the store thread; NULL: not needed */
 };
 
 /* Makes a job from the template that a submission names; 'spec' is initialised. */
@@ -35,6 +39,8 @@ typedef bool template_fn(void *arg, int64_t uid, const json_t *submission, struc
 struct submission {
 	struct buf body;      /* input */
 	bool bulk;
+	/* definitions of files: a template is only named, and the warrant is not part of 'asked' */
+	bool complete;
 	bool dry_run;         /* for a single job; nothing is stored */
 	bool paused;          /* the job starts paused */
 	size_t max_body, max_jobs;
@@ -45,14 +51,19 @@ struct submission {
 	bool foreign;         /* the caller is not the owner */
 	bool of_root;         /* the owner is root, in system mode */
 	int64_t uid;          /* owner number: core/job/owner.h */
+	char *traceparent, *tracestate, *baggage; /* owned: of the request; valid; NULL: none */
 	char *owner;          /* owned; must be set before the jobs are stored */
 	int64_t jobs_limit, bytes_limit;
 	enum warrant_policy warrants; /* which owners' jobs need a warrant */
 	struct machine_figures machine; /* for conditions */
 	struct forecast_services services; /* borrows its texts */
+	/* Computes the slots of H while a job is stored; 'arg' is its struct submission_job. NULL: the planner computes them. */
+	job_first_slot_fn *first_slot;
+	struct schedule_cache *schedule_cache; /* borrowed, of the store thread */
 	struct sandbox_offers *sandboxes; /* owned; NULL: not known yet */
 	/* bits by enum limit_kind: limits that the spawner cannot enforce */
 	unsigned limits_refused;
+	struct call_rules calls;
 
 	struct submission_job *v; /* output */
 	struct job_new *jobs;     /* n elements; borrows from v */
@@ -68,6 +79,10 @@ void submission_done(struct submission *s);
  * request.
  */
 bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e);
+/* For a caller that reads the body itself: room for n jobs, then one call per job. */
+void submission_allocate(struct submission *s, size_t n);
+bool submission_prepare_job(struct submission *s, size_t i, json_t *o, struct zone_cache *zones,
+	struct err *e);
 /*
  * The job has its number, which determines H if it has no name. Computes the first slot and the
  * warnings.
@@ -77,5 +92,10 @@ bool submission_set_number(struct submission *s, size_t i, struct job_new *n,
 /* Checks whether the schedules of a job can be combined. */
 bool submission_check_kind(const struct schedule_set *set, struct err *e);
 void submission_set_owner(struct submission *s); /* copies 'owner' to the jobs */
+/* Checks what the caller may not define for this owner; 'had': the variables of the job so far. */
+bool submission_check_owner(const struct submission *s, const struct job_spec *spec,
+	const struct strv *had /* NULL: none */, struct err *e);
+/* The definition as it was written, without its warrant; caller frees. */
+char *submission_asked(struct job_spec *spec);
 /* Adds the prefix "jobs[17]." to the field. */
 void submission_error_field(struct err *e, size_t index);

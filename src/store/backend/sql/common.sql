@@ -42,6 +42,16 @@ UPDATE jobs SET state = :state, reason = :reason, updated_at = :now,
 	removed_at = CASE WHEN :state = JOB_REMOVED THEN :now ELSE 0 END
 WHERE id = :id
 
+-- The newest runs of a job are examined through the index (job, slot, kind). A run that did not start has no duration.
+-- query run_durations(job int, n int) -> took int, state int
+SELECT ended_at - started_at AS took, state FROM (
+	SELECT started_at, ended_at, state, slot FROM runs WHERE job = :job ORDER BY slot DESC LIMIT :n) AS newest
+WHERE started_at <> 0 AND ended_at <> 0 ORDER BY slot DESC
+
+-- query applied_members(uid int, applied_set text) -> id int, name text
+SELECT id, name FROM {applied_rows}
+WHERE uid = :uid AND applied_set = :applied_set AND applied_set IS NOT NULL AND state < JOB_CANCELLED ORDER BY id
+
 -- ======== the schedule ========
 
 -- query due_crowd(slot int, n int) -> jobs int
@@ -167,7 +177,7 @@ ON CONFLICT DO NOTHING
 RETURNING at
 
 -- query boot_jobs() -> id int, uid int, revision int, priority int, queue text, spec text
-SELECT id, uid, revision, priority, queue, spec FROM jobs
+SELECT id, uid, revision, priority, queue, spec FROM {boot_rows}
 WHERE boots = 1 AND state IN (JOB_ACTIVE, JOB_PAUSED) ORDER BY id
 
 -- ======== changes ========
@@ -183,6 +193,9 @@ UPDATE jobs SET name = :name, key = coalesce(:key, key), content = CASE WHEN :ke
 	asked = :asked, state = :state, reason = CASE WHEN state = :state THEN reason END, revision = :revision, queue = :queue, priority = :priority,
 	boots = :boots, updated_at = :now, digest = :digest, spec = :spec
 WHERE id = :id
+
+-- query chains_drop(job int)
+DELETE FROM chains WHERE child = :job
 
 -- query tags_drop(job int)
 DELETE FROM job_tags WHERE job = :job
@@ -227,6 +240,48 @@ ORDER BY name LIMIT :n
 -- query templates_count(uid int, n int) -> n int
 SELECT count(*) AS n FROM (SELECT 1 FROM templates WHERE uid = :uid LIMIT :n) AS own
 
+-- query tokens_changed()
+INSERT INTO meta (key, value) VALUES ('tokens', '1')
+ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)
+
+-- query tokens_expire(now int, n int)
+DELETE FROM tokens WHERE id IN (SELECT id FROM tokens
+	WHERE expires_at > 0 AND expires_at <= :now AND kind <> TOKEN_API ORDER BY expires_at LIMIT :n)
+
+-- query tokens_count(owner int, kind int) -> n int
+SELECT count(*) AS n FROM tokens WHERE owner = :owner AND kind = :kind
+
+-- query tokens_trim(owner int, kind int, n int)
+DELETE FROM tokens WHERE owner = :owner AND kind = :kind AND id NOT IN (SELECT id FROM tokens
+	WHERE owner = :owner AND kind = :kind ORDER BY created_at DESC, id LIMIT :n)
+
+-- query token_spend(id text, now int) -> id text
+DELETE FROM tokens WHERE id = :id AND kind = TOKEN_ONCE AND expires_at > :now
+RETURNING id
+
+-- query token_add(id text, kind int, name text, owner int, owner_name text, role int, everyone int, scope text,
+--	hash text, parent text, created_by text, created_at int, expires_at int) -> id text
+INSERT INTO tokens (id, kind, name, owner, owner_name, role, everyone, scope, hash, parent, created_by, created_at, expires_at)
+VALUES (:id, :kind, :name, :owner, :owner_name, :role, :everyone, :scope, :hash, :parent, :created_by, :created_at, :expires_at)
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- query token_drop(ref text, owner int) -> id text, name text
+WITH named(id) AS (SELECT id FROM tokens
+	WHERE (id = :ref OR (name = :ref AND kind = TOKEN_API)) AND (:owner = -1 OR (:owner = -2 AND owner <> 0) OR owner = :owner)
+	ORDER BY created_at LIMIT 1)
+DELETE FROM tokens WHERE id IN (SELECT id FROM named)
+RETURNING id, name
+
+-- query token_sessions_drop()
+DELETE FROM tokens WHERE parent IS NOT NULL AND parent NOT IN (SELECT id FROM tokens)
+
+-- query tokens_of(owner int) -> id text, kind int, name text, owner int, owner_name text, role int, everyone int, scope text,
+--	hash text, parent text, created_by text, created_at int, expires_at int
+SELECT id, kind, name, owner, owner_name, role, everyone, scope, hash, parent, created_by, created_at, expires_at FROM tokens
+WHERE :owner = -1 OR (:owner = -2 AND owner <> 0) OR owner = :owner
+ORDER BY created_at, id
+
 -- define event_row = id int, at int, uid int, owner int, who text, origin text, what text, object text, job int, run int,
 --	node text, result text, detail text
 
@@ -238,20 +293,34 @@ SELECT {event_columns} FROM events WHERE id > :after ORDER BY id LIMIT :n
 -- query events_after_job(job int, after int, n int) -> {event_row}
 SELECT {event_columns} FROM events WHERE job = :job AND id > :after ORDER BY id LIMIT :n
 
--- query events_after_owner(owner int, after int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
-
 -- query events_before(before int, n int) -> {event_row}
 SELECT {event_columns} FROM events WHERE id < :before ORDER BY id DESC LIMIT :n
 
 -- query events_before_job(job int, before int, n int) -> {event_row}
 SELECT {event_columns} FROM events WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :n
 
--- query events_before_owner(owner int, before int, n int) -> {event_row}
-SELECT {event_columns} FROM events WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :n
+-- query events_after_run(run int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE run = :run AND run <> 0 AND id > :after ORDER BY id LIMIT :n
+
+-- query events_before_run(run int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE run = :run AND run <> 0 AND id < :before ORDER BY id DESC LIMIT :n
 
 -- query event_at_most(id int) -> id int, at int
 SELECT id, at FROM events WHERE id <= :id ORDER BY id DESC LIMIT 1
+
+-- ======== moves of runs ========
+
+-- query moves_add(node text, runs text)
+INSERT INTO run_moves (node, runs) VALUES (:node, :runs)
+
+-- query moves_after(after int, n int) -> id int, node text, runs text
+SELECT id, node, runs FROM run_moves WHERE id > :after ORDER BY id LIMIT :n
+
+-- query moves_newest() -> id int
+SELECT coalesce(max(id), 0) AS id FROM run_moves
+
+-- query moves_prune(keep int)
+DELETE FROM run_moves WHERE id < (SELECT max(newest.id) FROM run_moves AS newest) - :keep
 
 -- ======== notices ========
 
@@ -542,6 +611,9 @@ SELECT uid AS state, '' AS queue, count(*) AS n FROM jobs WHERE state < JOB_FINI
 -- query check_active() -> state int, queue text, n int
 SELECT uid AS state, queue, count(*) AS n FROM runs WHERE state IN (RUN_CLAIMED, RUN_RUNNING) GROUP BY uid, queue
 
+-- query check_dead() -> state int, queue text, n int
+SELECT count(*) * 0 AS state, '' AS queue, count(*) AS n FROM runs WHERE dead_at <> 0
+
 -- query counters_clear()
 DELETE FROM counters
 
@@ -598,9 +670,13 @@ SELECT coalesce(max(id), 0) AS id FROM runs
 
 -- Names of the newest 10000 jobs, for suggestions. The limit bounds the scan.
 -- query job_names(uid int, n int) -> name text
-SELECT name FROM (SELECT id, name, state FROM jobs WHERE uid = :uid ORDER BY id DESC LIMIT 10000) AS newest
-WHERE name IS NOT NULL AND state <> JOB_REMOVED
-ORDER BY id DESC LIMIT :n
+SELECT name FROM (
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_ACTIVE ORDER BY id DESC LIMIT 2000) AS j0 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_PAUSED ORDER BY id DESC LIMIT 2000) AS j1 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_SUSPENDED ORDER BY id DESC LIMIT 2000) AS j2 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_FINISHED ORDER BY id DESC LIMIT 2000) AS j3 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_CANCELLED ORDER BY id DESC LIMIT 2000) AS j4) AS newest
+WHERE name IS NOT NULL ORDER BY id DESC LIMIT :n
 
 -- query job_names_all(n int) -> name text
 SELECT name FROM (SELECT id, name, state FROM jobs ORDER BY id DESC LIMIT 10000) AS newest
@@ -610,26 +686,114 @@ ORDER BY id DESC LIMIT :n
 -- query job_created_at(id int) -> created_at int
 SELECT created_at FROM jobs WHERE id = :id
 
--- define job_line = id int, uid int, state int, created_at int, owner text, name text
+-- define job_line = id int, uid int, state int, created_at int, owner text, name text, queue text, key int, tie int,
+--	segment int, shown int
 
--- define job_line_columns = jobs.id, jobs.uid, jobs.state, jobs.created_at, jobs.owner, jobs.name
+-- define job_columns = jobs.id, jobs.uid, jobs.state, jobs.created_at, jobs.owner, jobs.name, jobs.queue
+
+-- Every row of a list by number is shown, and has no sort key.
+-- define job_line_columns = {job_columns}, CAST(0 AS BIGINT) AS key, jobs.id AS tie, CAST(0 AS BIGINT) AS segment, jobs.id AS shown
 
 -- query job_page(after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM jobs WHERE id > :after ORDER BY id LIMIT :n
 
--- query job_page_uid(uid int, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND id > :after ORDER BY id LIMIT :n
-
--- query job_page_owner(owner text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
-
--- query job_page_state(state int, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs WHERE state = :state AND id > :after ORDER BY id LIMIT :n
+-- query job_page_down(before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE id < :before ORDER BY id DESC LIMIT :n
 
 -- query job_page_created(since int, until int, after_at int, after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM jobs
 WHERE created_at >= :since AND created_at < :until AND (created_at, id) > (:after_at, :after)
 ORDER BY created_at, id LIMIT :n
+
+-- query job_page_created_down(since int, until int, before_at int, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE created_at >= :since AND created_at < :until AND (created_at, id) < (:before_at, :before)
+ORDER BY created_at DESC, id DESC LIMIT :n
+
+-- query job_page_prefix(low text, high text, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE name >= :low AND name < :high LIMIT :n
+
+-- ======== jobs in the order of a sort key ========
+
+-- define job_keys = id int, name text, due_slot int, segment int, queued_slot int, queued int, last_slot int, last int
+
+-- define job_key_columns = jobs.id, jobs.name, due.slot AS due_slot, due.segment AS segment, queued.slot AS queued_slot,
+--	queued.id AS queued, last.slot AS last_slot, last.id AS last
+
+-- The rows of an index in its order. 'shown' is 0 if the job is at another place of the list. The caller counts such
+-- rows too, so that a statement reads a bounded number of rows.
+
+-- query job_sort_name(name text, id int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE (name, id) > (:name, :id) ORDER BY name, id LIMIT :n
+
+-- query job_sort_name_down(name text, id int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE (name, id) < (:name, :id) ORDER BY name DESC, id DESC LIMIT :n
+
+-- Only the index is read: for a pattern that most names do not match.
+-- query job_sort_names(name text, id int, n int) -> id int, name text
+SELECT id, name FROM jobs WHERE (name, id) > (:name, :id) ORDER BY name, id LIMIT :n
+
+-- query job_sort_names_down(name text, id int, n int) -> id int, name text
+SELECT id, name FROM jobs WHERE (name, id) < (:name, :id) ORDER BY name DESC, id DESC LIMIT :n
+
+-- The name so many places after another.
+-- query job_names_bound(name text, id int, n int) -> name text, id int
+SELECT name, id FROM jobs WHERE (name, id) > (:name, :id) ORDER BY name, id LIMIT 1 OFFSET :n
+
+-- query job_sort_unnamed(id int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE name IS NULL AND id > :id ORDER BY name, id LIMIT :n
+
+-- query job_sort_queued(slot int, id int, n int) -> {job_line}
+SELECT {job_columns}, runs.slot AS key, runs.id AS tie, CAST(0 AS BIGINT) AS segment,
+	CASE WHEN runs.id = {first_queued} THEN runs.id ELSE 0 END AS shown
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.state = RUN_QUEUED AND runs.state <> RUN_SUCCEEDED AND (runs.slot, runs.id) > (:slot, :id)
+ORDER BY runs.slot, runs.id LIMIT :n
+
+-- query job_sort_queued_down(slot int, id int, n int) -> {job_line}
+SELECT {job_columns}, runs.slot AS key, runs.id AS tie, CAST(0 AS BIGINT) AS segment,
+	CASE WHEN runs.id = {first_queued} THEN runs.id ELSE 0 END AS shown
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.state = RUN_QUEUED AND runs.state <> RUN_SUCCEEDED AND (runs.slot, runs.id) < (:slot, :id)
+ORDER BY runs.slot DESC, runs.id DESC LIMIT :n
+
+-- query job_sort_due(slot int, segment int, id int, n int) -> {job_line}
+SELECT {job_columns}, due.slot AS key, due.job AS tie, due.segment AS segment,
+	CASE WHEN {has_queued} THEN 0 ELSE due.job END AS shown
+FROM due LEFT JOIN jobs ON jobs.id = due.job
+WHERE (due.slot, due.segment, due.job) > (:slot, :segment, :id)
+ORDER BY due.slot, due.segment, due.job LIMIT :n
+
+-- query job_sort_due_down(slot int, segment int, id int, n int) -> {job_line}
+SELECT {job_columns}, due.slot AS key, due.job AS tie, due.segment AS segment,
+	CASE WHEN {has_queued} THEN 0 ELSE due.job END AS shown
+FROM due LEFT JOIN jobs ON jobs.id = due.job
+WHERE (due.slot, due.segment, due.job) < (:slot, :segment, :id)
+ORDER BY due.slot DESC, due.segment DESC, due.job DESC LIMIT :n
+
+-- query job_sort_without_next(id int, n int) -> {job_line}
+SELECT {job_columns}, CAST(0 AS BIGINT) AS key, jobs.id AS tie, CAST(0 AS BIGINT) AS segment,
+	CASE WHEN {has_queued} OR {has_slot} THEN 0 ELSE jobs.id END AS shown
+FROM jobs WHERE jobs.id > :id ORDER BY jobs.id LIMIT :n
+
+-- query job_sort_last(slot int, id int, n int) -> {job_line}
+SELECT {job_columns}, runs.slot AS key, runs.id AS tie, CAST(0 AS BIGINT) AS segment,
+	CASE WHEN runs.id = {last_run} THEN runs.id ELSE 0 END AS shown
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE (runs.slot, runs.id) > (:slot, :id)
+ORDER BY runs.slot, runs.id LIMIT :n
+
+-- query job_sort_last_down(slot int, id int, n int) -> {job_line}
+SELECT {job_columns}, runs.slot AS key, runs.id AS tie, CAST(0 AS BIGINT) AS segment,
+	CASE WHEN runs.id = {last_run} THEN runs.id ELSE 0 END AS shown
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE (runs.slot, runs.id) < (:slot, :id)
+ORDER BY runs.slot DESC, runs.id DESC LIMIT :n
+
+-- query job_sort_without_last(id int, n int) -> {job_line}
+SELECT {job_columns}, CAST(0 AS BIGINT) AS key, jobs.id AS tie, CAST(0 AS BIGINT) AS segment,
+	CASE WHEN {has_run} THEN 0 ELSE jobs.id END AS shown
+FROM jobs WHERE jobs.id > :id ORDER BY jobs.id LIMIT :n
 
 -- query run_place(id int) -> slot int, kind int, dead_at int, job int
 SELECT slot, kind, dead_at, job FROM runs WHERE id = :id
@@ -646,34 +810,47 @@ SELECT number FROM owners WHERE name = :name ORDER BY since DESC LIMIT :n
 -- query owner_of_jobs(owner text) -> uid int
 SELECT uid FROM jobs WHERE owner = :owner ORDER BY id DESC LIMIT 1
 
--- define run_line = id int, uid int, job int, state int, slot int, kind int
+-- define run_line = id int, uid int, job int, state int, slot int, kind int, queue text
 
--- define run_line_columns = id, uid, job, state, slot, kind
+-- define run_line_columns = id, uid, job, state, slot, kind, queue
 
 -- query run_page(since int, slot int, id int, n int) -> {run_line}
 SELECT {run_line_columns} FROM runs
 WHERE slot >= :since AND (slot, id) < (:slot, :id) ORDER BY slot DESC, id DESC LIMIT :n
-
--- query run_page_uid(uid int, since int, slot int, id int, n int) -> {run_line}
-SELECT {run_line_columns} FROM runs
-WHERE uid = :uid AND slot >= :since AND (slot, id) < (:slot, :id)
-ORDER BY slot DESC, id DESC LIMIT :n
 
 -- query run_page_job(job int, since int, slot int, kind int, n int) -> {run_line}
 SELECT {run_line_columns} FROM runs
 WHERE job = :job AND slot >= :since AND (slot, kind) < (:slot, :kind)
 ORDER BY slot DESC, kind DESC LIMIT :n
 
--- query run_page_state(state int, since int, slot int, id int, n int) -> {run_line}
-SELECT {run_line_columns} FROM runs
-WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :since AND (slot, id) < (:slot, :id)
-ORDER BY slot DESC, id DESC LIMIT :n
+-- The slot so many runs after another.
+-- query run_density_bound(slot int, until int, n int) -> slot int
+SELECT slot FROM runs WHERE slot >= :slot AND slot < :until ORDER BY slot LIMIT 1 OFFSET :n
+
+-- query run_density_bound_uid(uid int, slot int, until int, n int) -> slot int
+SELECT slot FROM runs WHERE uid = :uid AND slot >= :slot AND slot < :until ORDER BY slot LIMIT 1 OFFSET :n
+
+-- The runs from 'slot' until 'until' by interval of 'width' since 'since'.
+-- query run_density(slot int, until int, since int, width int) -> place int, n int
+SELECT (slot - :since) / :width AS place, count(*) AS n FROM runs WHERE slot >= :slot AND slot < :until GROUP BY 1
+
+-- query run_density_uid(uid int, slot int, until int, since int, width int) -> place int, n int
+SELECT (slot - :since) / :width AS place, count(*) AS n FROM runs WHERE uid = :uid AND slot >= :slot AND slot < :until GROUP BY 1
+
+-- query run_density_state(state int, uid int, slot int, until int, since int, width int) -> place int, n int
+SELECT (slot - :since) / :width AS place, count(*) AS n FROM runs
+WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :slot AND slot < :until AND (:uid < 0 OR uid = :uid) GROUP BY 1
 
 -- Dead letters are ordered by the time they became dead, which is returned as 'slot'.
 -- query run_page_dead(since int, slot int, id int, n int) -> {run_line}
-SELECT id, uid, job, state, dead_at AS slot, kind FROM runs
+SELECT id, uid, job, state, dead_at AS slot, kind, queue FROM runs
 WHERE dead_at <> 0 AND dead_at >= :since AND (dead_at, id) < (:slot, :id)
 ORDER BY dead_at DESC, id DESC LIMIT :n
+
+-- query run_page_result(key text, value text, since int, slot int, id int, n int) -> {run_line}
+SELECT runs.id, runs.uid, runs.job, runs.state, runs.slot, runs.kind, runs.queue FROM results JOIN runs ON runs.id = results.run
+WHERE results.key = :key AND results.value = :value AND results.slot >= :since AND (results.slot, results.run) < (:slot, :id)
+ORDER BY results.slot DESC, results.run DESC LIMIT :n
 
 -- ======== dead letters ========
 

@@ -401,7 +401,7 @@ function print_engine(which,    i, n)
 function print_source(    i, n)
 {
 	print "/* Generated from common.sql, sqlite.sql and postgres.sql: the statements of both dialects. */"
-	print "#include \"store/backend/queries.h\"\n#include \"core/job/job.h\"\n#include \"core/job/notice.h\"\n#include \"core/job/run.h\"\n#include <stddef.h>\n"
+	print "#include \"store/backend/queries.h\"\n#include \"core/job/job.h\"\n#include \"core/job/notice.h\"\n#include \"core/job/run.h\"\n#include \"core/job/token.h\"\n#include <stddef.h>\n"
 	for (n in mentioned)
 		print "_Static_assert(" n " == " number[n] ", \"the numbers of " n " are on disk\");"
 	for (i = 1; i <= queries["sqlite"]; i++) {

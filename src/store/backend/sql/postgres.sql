@@ -5,7 +5,7 @@
 -- Query plans are made while the tables are empty and must stay right when they are large. Where
 -- rows are found by their numbers, no other condition may look cheaper to the planner: 'state + 0'
 -- and coalesce() match no index and promise no small number of rows, and OFFSET 0 keeps a subquery
--- from being pulled up.
+-- from being pulled up, or from being read completely into a hash table.
 -- Times are microseconds UTC, 0 means none. No extensions and no advisory locks are used, so that
 -- compatible servers work too.
 
@@ -23,6 +23,7 @@ SET tcp_user_timeout = 8000;
 SET default_transaction_isolation = 'read committed';
 SET synchronous_commit = on;
 SET jit = off;
+SET max_parallel_workers_per_gather = 0;
 SET plan_cache_mode = force_generic_plan;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -39,6 +40,9 @@ SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2
 -- text setup_reader
 SET default_transaction_read_only = on
 
+-- text setting
+SELECT current_setting($1)
+
 -- text process
 SELECT pg_backend_pid()::text
 
@@ -52,7 +56,7 @@ SELECT CASE WHEN to_regclass('jobsched.meta') IS NULL THEN '0' ELSE '1' END
 CREATE SCHEMA IF NOT EXISTS jobsched
 
 -- text hold_schema
-LOCK TABLE jobsched.meta IN ACCESS EXCLUSIVE MODE
+SELECT value FROM jobsched.meta WHERE key = 'schema' FOR UPDATE
 
 -- text schema_version
 SELECT value FROM jobsched.meta WHERE key = 'schema'
@@ -60,11 +64,22 @@ SELECT value FROM jobsched.meta WHERE key = 'schema'
 -- text begin_write
 BEGIN
 
+-- The transaction of a notification holds a lock of the whole server, so its commit does not wait for the disk.
+-- text notify
+SELECT set_config('synchronous_commit', 'off', true), pg_notify('jobsched', '')
+
 -- text begin_read
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 
 -- text commit
 COMMIT
+
+-- A role without pg_monitor does not see the state of a standby. pg_basebackup and pg_receivewal are not standbys.
+-- text durability
+SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+	current_setting('synchronous_standby_names'),
+	(SELECT count(*) FROM pg_stat_replication
+	 WHERE state IS NULL OR (state IN ('streaming', 'catchup') AND application_name NOT IN ('pg_basebackup', 'pg_receivewal')))
 
 -- text rollback
 ROLLBACK
@@ -611,6 +626,117 @@ ALTER TABLE job_pauses ADD COLUMN later BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE job_pauses ADD COLUMN reason TEXT;
 CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
 
+-- migration 12
+UPDATE meta SET value = '12' WHERE key = 'schema';
+
+-- The lists of jobs by owner and states, by name and by queue; of runs by queue; of events by kind and run. Most jobs are in
+-- the queue 'default', and most events are submissions: a list of these uses the index without the column.
+DROP INDEX jobs_uid;
+CREATE INDEX jobs_uid_state ON jobs (uid, state, id);
+CREATE INDEX jobs_by_name ON jobs (name, id);
+CREATE INDEX jobs_queue ON jobs (queue, id) WHERE queue <> 'default';
+CREATE INDEX runs_queue ON runs (queue, slot, id) WHERE queue <> 'default';
+CREATE INDEX events_what ON events (what, id) WHERE what <> 'job.add';
+CREATE INDEX events_run ON events (run, id) WHERE run <> 0;
+CREATE INDEX events_owner_what ON events (owner, what, id) WHERE what <> 'job.add';
+-- The first queued run of a job, for the list of jobs by their next run.
+DROP INDEX runs_open;
+CREATE INDEX runs_open ON runs (job, slot) WHERE ended_at = 0;
+DROP INDEX due_slot;
+CREATE INDEX due_slot ON due (slot, segment, job);
+
+-- migration 13
+UPDATE meta SET value = '13' WHERE key = 'schema';
+
+-- The name of the set of definitions that the job was applied from ('jobctl apply'); NULL: none.
+ALTER TABLE jobs ADD COLUMN applied_set TEXT;
+CREATE INDEX jobs_applied ON jobs (uid, applied_set, id)
+	WHERE applied_set IS NOT NULL AND state < JOB_CANCELLED;
+
+-- migration 14
+UPDATE meta SET value = '14' WHERE key = 'schema';
+
+-- Tokens and sessions of the API over TCP. 'hash' is the SHA-256 of the secret. 'tokens' in meta
+-- grows with each change; nodes read the table again when it has changed.
+CREATE TABLE tokens (
+	id TEXT PRIMARY KEY,
+	kind BIGINT NOT NULL,
+	name TEXT,
+	owner BIGINT NOT NULL,
+	owner_name TEXT NOT NULL,
+	role BIGINT NOT NULL,
+	everyone BIGINT NOT NULL,
+	scope TEXT,
+	hash TEXT NOT NULL,
+	parent TEXT,
+	created_by TEXT NOT NULL,
+	created_at BIGINT NOT NULL,
+	expires_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX tokens_name ON tokens (owner, name) WHERE kind = 0;
+CREATE INDEX tokens_expiry ON tokens (expires_at) WHERE expires_at > 0;
+
+-- migration 15
+UPDATE meta SET value = '15' WHERE key = 'schema';
+
+-- For metrics: when runs of the job last succeeded, failed and were missed (0: never), and how long
+-- the last run took.
+ALTER TABLE job_health ADD COLUMN success_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE job_health ADD COLUMN failure_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE job_health ADD COLUMN missed_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE job_health ADD COLUMN took BIGINT NOT NULL DEFAULT 0;
+DELETE FROM counters WHERE what = 8;
+INSERT INTO counters (node, what, state, queue, n) SELECT '', 8, 0, '', count(*) FROM runs WHERE dead_at <> 0 HAVING count(*) > 0;
+
+-- migration 16
+UPDATE meta SET value = '16' WHERE key = 'schema';
+
+-- Runs that a node has started or ended, at most one row per 100 ms and node; 'runs' is a
+-- JSON array of their ids. The event streams of the other nodes read them. Old rows are deleted.
+CREATE TABLE run_moves (
+	id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	node TEXT NOT NULL,
+	runs TEXT NOT NULL
+);
+
+-- The last progress that the command of a run reported; 'fence' names the attempt.
+CREATE TABLE run_progress (
+	run BIGINT PRIMARY KEY,
+	fence BIGINT NOT NULL,
+	percent BIGINT NOT NULL, -- -1: not given
+	text TEXT NOT NULL,
+	at BIGINT NOT NULL
+);
+
+-- migration 17
+UPDATE meta SET value = '17' WHERE key = 'schema';
+
+-- The jobs that a job runs after: 'parent' is the name or number of a job of the same owner, 'link'
+-- the text of the definition, 'mode' an enum chain_mode.
+CREATE TABLE chains (
+	child BIGINT NOT NULL,
+	link TEXT NOT NULL,
+	uid BIGINT NOT NULL,
+	parent TEXT NOT NULL,
+	mode BIGINT NOT NULL,
+	PRIMARY KEY (child, link)
+);
+CREATE INDEX chains_parent ON chains (uid, parent, child);
+
+-- migration 18
+UPDATE meta SET value = '18' WHERE key = 'schema';
+
+-- The results of a run: those of its last attempt (core/job/result.h). 'uid' and 'slot' are those of the run.
+CREATE TABLE results (
+	run BIGINT NOT NULL,
+	key TEXT NOT NULL,
+	value TEXT NOT NULL,
+	uid BIGINT NOT NULL,
+	slot BIGINT NOT NULL,
+	PRIMARY KEY (run, key)
+);
+CREATE INDEX results_value ON results (key, value, slot, run);
+
 -- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + octet_length(spec))::bigint AS size
 
@@ -622,9 +748,33 @@ CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
 
 -- define tail_size = (50 + octet_length(tail))::bigint AS size
 
+-- The numbers of a JSON array as rows, each of which is looked up in an index.
+-- define wanted_jobs = (SELECT DISTINCT value::bigint AS job FROM jsonb_array_elements_text(:set) AS given(value)) AS wanted
+
+-- define result_size = (100 + octet_length(key) + octet_length(value))::bigint AS size
+
+-- define boot_rows = jobs
+
+-- define applied_rows = jobs
+
 -- The clock of leases is the server's. It is read for each row, after the lock of the row was
 -- acquired.
 -- define clock = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+
+-- The first queued run of the job of a run, and whether a job has a queued run. The last run of the job of a run, as in
+-- jobs_get, and whether a job has one.
+-- define first_queued = (SELECT mine.id FROM runs AS mine
+--	WHERE mine.job = runs.job AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1)
+
+-- define has_queued = EXISTS (SELECT 1 FROM runs AS mine
+--	WHERE mine.job = jobs.id AND mine.ended_at = 0 AND mine.state = RUN_QUEUED OFFSET 0)
+
+-- define has_slot = EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id AND due.slot < 9223372036854775807 OFFSET 0)
+
+-- define last_run = (SELECT newest.id FROM runs AS newest
+--	WHERE newest.job = runs.job AND newest.slot >= runs.slot AND newest.state <> RUN_QUEUED ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
+
+-- define has_run = EXISTS (SELECT 1 FROM runs AS newest WHERE newest.job = jobs.id AND newest.state <> RUN_QUEUED OFFSET 0)
 
 -- Whether the segment of a row of 'due' is in the mask :segments.
 -- define in_segments = (:segments >> due.segment::int) & 1 = 1
@@ -648,6 +798,11 @@ SELECT state, sum(n)::bigint AS n FROM counters WHERE what = :what GROUP BY stat
 -- query counter_get(what int, state int) -> n int
 SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND state = :state
 
+-- Settings that make a commit unsafe against a crash of the machine.
+-- query unsafe_settings() -> name text
+SELECT name FROM pg_settings
+WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off' ORDER BY name
+
 -- ======== owners ========
 
 -- query owner_add(uid int, name text, now int)
@@ -669,6 +824,39 @@ FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name t
 	spec text, state bigint)
 ON CONFLICT DO NOTHING
 RETURNING id
+
+-- The jobs of an owner with these names, without cancelled and removed ones.
+-- query jobs_named(set json, uid int) -> id int, uid int, owner text, name text, state int, revision int,
+--	created_at int, updated_at int, asked int, applied_set text, spec text
+SELECT found.id, found.uid, found.owner, found.name, found.state, found.revision, found.created_at, found.updated_at,
+	coalesce(found.asked, 0) AS asked, found.applied_set, found.spec
+FROM jsonb_array_elements_text(:set) AS wanted(value)
+	CROSS JOIN LATERAL (SELECT * FROM jobs
+		WHERE jobs.name = wanted.value AND jobs.uid = :uid AND jobs.state < JOB_CANCELLED OFFSET 0) AS found
+ORDER BY found.id
+
+-- query applied_put(set json, applied_set text)
+UPDATE jobs SET applied_set = :applied_set WHERE id = {ids}
+
+-- query jobs_insert_new(set json)
+INSERT INTO jobs (id, uid, owner, name, key, content, asked, state, revision, segment, queue, priority,
+	boots, created_at, updated_at, digest, spec)
+SELECT id, uid, owner, name, key, content, asked, state, 1, segment, queue, priority, boots, now, now, digest, spec
+FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name text, key text,
+	content bigint, asked bigint, segment bigint, queue text, priority bigint, boots bigint, now bigint, digest bigint,
+	spec text, state bigint)
+
+-- Which of the given names and keys are taken.
+-- query jobs_taken(set json) -> place int
+SELECT given.id AS place FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, name text, key text)
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state < JOB_FINISHED)
+	OR EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.key = given.key)
+
+-- query owners_lock(owners json, jobs json)
+SELECT FROM owners
+WHERE number = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(:owners) AS given(value)
+	UNION SELECT uid FROM jobs WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(:jobs) AS given(value)))))
+ORDER BY number FOR NO KEY UPDATE
 
 -- query tags_insert(set json)
 INSERT INTO job_tags (key, value, job)
@@ -711,6 +899,10 @@ WHERE id = {ids} AND state + 0 = JOB_ACTIVE
 RETURNING id, uid, queue
 
 -- ======== the schedule ========
+
+-- query due_crowds(set json, n int) -> slot int, jobs int
+SELECT given.value::bigint AS slot, (SELECT count(*) FROM (SELECT 1 FROM due WHERE slot = given.value::bigint LIMIT :n) AS same) AS jobs
+FROM jsonb_array_elements_text(:set) AS given(value)
 
 -- query due_insert(set json)
 INSERT INTO due (job, segment, slot)
@@ -765,7 +957,7 @@ SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segment
 SELECT nextval('runs_id') AS id FROM generate_series(1, :n)
 
 -- query runs_insert(set json) -> id int, state int, queue text, due_at int, uid int, size int, job int, slot_last int,
---	ended_at int, reason text, notifies int
+--	ended_at int, reason text, notifies int, slot_count int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
 	forced, caught_up, params)
@@ -777,7 +969,20 @@ FROM jsonb_to_recordset(:set) AS given(id bigint, job bigint, uid bigint, kind b
 	priority bigint, queue text, now bigint, overlap bigint, overlap_waiting bigint, places bigint, deadline bigint,
 	expires bigint, gated bigint, notifies bigint, forced bigint, caught_up bigint, params text)
 ON CONFLICT DO NOTHING
-RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies
+RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies, slot_count
+
+-- Runs of jobs that are inserted in the same transaction, so no other run can have their slots.
+-- query runs_insert_new(set json)
+INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
+	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
+	forced, caught_up, params)
+SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
+	notifies, forced, caught_up, params
+FROM jsonb_to_recordset(:set) AS given(id bigint, job bigint, uid bigint, kind bigint, state bigint,
+	reason text, slot bigint, slot_last bigint, slot_count bigint, due_at bigint, revision bigint,
+	priority bigint, queue text, now bigint, overlap bigint, overlap_waiting bigint, places bigint, deadline bigint,
+	expires bigint, gated bigint, notifies bigint, forced bigint, caught_up bigint, params text)
 
 -- query lanes() -> queue text, uid int, priority int, due_at int
 WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
@@ -877,10 +1082,11 @@ SELECT held.job, held.places - (SELECT count(*) FROM running_jobs WHERE running_
 	- (SELECT count(*) FROM runs WHERE runs.job = held.job AND runs.state = RUN_QUEUED
 		AND runs.hold = 0 AND runs.reason IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM running_jobs WHERE running_jobs.job = runs.job
-			AND running_jobs.run = runs.id)) AS n
+			AND running_jobs.run = runs.id OFFSET 0)) AS n
 FROM jsonb_array_elements_text(:set) AS wanted(value) JOIN runs AS held ON held.id =
 	(SELECT waits.id FROM runs AS waits WHERE waits.state = RUN_QUEUED AND waits.hold <> 0
-		AND waits.hold = HOLD_PERMIT AND waits.job = wanted.value::bigint ORDER BY waits.slot LIMIT 1)
+		AND waits.hold = HOLD_PERMIT AND waits.job = wanted.value::bigint
+		ORDER BY waits.hold, waits.job, waits.slot, waits.id LIMIT 1)
 
 -- Releases the first run of each job that waits for a permit.
 -- query permits_release(set json) -> id int, due_at int
@@ -895,8 +1101,8 @@ RETURNING id, due_at
 -- ======== permits, limits, pauses ========
 
 -- Serialises the writers of a server (ops/batch.c).
--- query turn_take() -> held int
-SELECT 1::bigint AS held FROM meta WHERE key = 'store_id' FOR UPDATE
+-- query turn_take()
+SELECT FROM meta WHERE key = 'store_id' FOR UPDATE
 
 -- query permits_of(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
@@ -981,10 +1187,13 @@ WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = 
 RETURNING id, queue
 
 -- query runs_lock(set json) -> id int, job int, uid int, state int, fence int, node text, queue text,
---	reason text, cancel_asked int, job_state int, slot_last int, notifies int
+--	reason text, cancel_asked int, job_state int, slot_last int, notifies int, chained int, slot int
 SELECT runs.id, runs.job, runs.uid, runs.state, runs.fence, runs.node, runs.queue, runs.reason, runs.cancel_asked,
 	coalesce((SELECT jobs.state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state,
-	runs.slot_last, runs.notifies
+	runs.slot_last, runs.notifies,
+	(EXISTS (SELECT 1 FROM chains WHERE chains.uid = runs.uid AND chains.parent = runs.job::text OFFSET 0) OR
+		EXISTS (SELECT 1 FROM chains WHERE chains.uid = runs.uid
+			AND chains.parent = (SELECT jobs.name FROM jobs WHERE jobs.id = runs.job) OFFSET 0))::int::bigint AS chained, runs.slot
 FROM runs WHERE id = {ids} ORDER BY id FOR UPDATE
 
 -- query runs_end(set json)
@@ -1024,6 +1233,13 @@ SELECT id, state FROM runs WHERE job = :job AND ended_at = 0 ORDER BY id FOR UPD
 
 -- ======== attempts ========
 
+-- The last attempt of each run.
+-- query attempts_last(set json) -> run int, outcome int, exit_code int, term_signal int, error text, node_name text
+SELECT attempts.run, attempts.outcome, attempts.exit_code, attempts.term_signal, attempts.error,
+	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
+FROM attempts
+WHERE attempts.run = {ids} AND attempts.fence = (SELECT max(other.fence) FROM attempts AS other WHERE other.run = attempts.run)
+
 -- query attempts_started(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
 	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped)
@@ -1060,6 +1276,112 @@ RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) 
 
 -- query output_get(run int, fence int) -> tail text
 SELECT convert_from(tail, 'UTF8') AS tail FROM outputs WHERE run = :run AND fence = :fence
+
+-- ======== chains ========
+
+-- query chains_insert(set json)
+INSERT INTO chains (child, link, uid, parent, mode)
+SELECT job, value, uid, name, n FROM jsonb_to_recordset(:set) AS given(job bigint, value text, uid bigint, name text, n bigint)
+ON CONFLICT DO NOTHING
+
+-- query chains_prune(set json)
+DELETE FROM chains WHERE child = {ids}
+
+-- The jobs that run after the jobs of a set, locked in ascending order.
+-- query chain_children(set json) -> run int, child int, uid int, revision int, priority int, queue text, spec text, mode int,
+--	link text
+SELECT given.run, jobs.id AS child, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.spec, chains.mode, chains.link
+FROM jsonb_to_recordset(:set) AS given(run bigint, job bigint)
+	JOIN jobs AS parent ON parent.id = given.job
+	CROSS JOIN LATERAL (SELECT by_name.child, by_name.mode, by_name.link FROM chains AS by_name
+			WHERE by_name.uid = parent.uid AND by_name.parent = parent.name
+		UNION ALL SELECT by_number.child, by_number.mode, by_number.link FROM chains AS by_number
+			WHERE by_number.uid = parent.uid AND by_number.parent = parent.id::text) AS chains
+	JOIN jobs ON jobs.id = chains.child
+WHERE jobs.state IN (JOB_ACTIVE, JOB_PAUSED)
+ORDER BY jobs.id FOR NO KEY UPDATE OF jobs
+
+-- The links of a job, with the runs of each parent that have the slot.
+-- query chain_parents(child int, slot int) -> link text, state int, exit_code int
+SELECT chains.link, coalesce(runs.state, RUN_QUEUED) AS state, coalesce(runs.exit_code, -1) AS exit_code
+FROM chains CROSS JOIN LATERAL (SELECT coalesce(
+		(SELECT jobs.id FROM jobs WHERE jobs.uid = chains.uid AND jobs.name = chains.parent ORDER BY jobs.id DESC LIMIT 1),
+		CASE WHEN chains.parent ~ '^[0-9]{1,18}$' THEN chains.parent::bigint END) AS id OFFSET 0) AS parent
+	LEFT JOIN LATERAL (SELECT given.state, given.exit_code FROM runs AS given
+		WHERE given.job = parent.id AND given.slot = :slot OFFSET 0) AS runs ON true
+WHERE chains.child = :child ORDER BY chains.link
+
+-- The jobs of a set, given by name or number, and all jobs that they run after. 'job' is 0 if there
+-- is no such live job.
+-- query chain_ancestors(uid int, set json) -> ref text, job int, direct int
+WITH RECURSIVE up(ref, job, direct) AS (
+	SELECT given.name, coalesce((SELECT jobs.id FROM jobs WHERE jobs.uid = :uid AND jobs.state < JOB_FINISHED
+		AND jobs.name = given.name), (SELECT jobs.id FROM jobs WHERE jobs.uid = :uid AND jobs.state < JOB_FINISHED
+		AND jobs.id = CASE WHEN given.name ~ '^[0-9]{1,18}$' THEN given.name::bigint END), 0), 1::bigint
+	FROM jsonb_to_recordset(:set) AS given(name text)
+	UNION
+	SELECT chains.parent, coalesce((SELECT jobs.id FROM jobs WHERE jobs.uid = :uid AND jobs.state < JOB_FINISHED
+		AND jobs.name = chains.parent), CASE WHEN chains.parent ~ '^[0-9]{1,18}$' THEN chains.parent::bigint ELSE 0 END), 0::bigint
+	FROM up JOIN chains ON chains.child = up.job)
+SELECT ref, job, direct FROM up
+
+-- The links of the jobs of a set to their parents, and to their children. 'parent' is 0 if there is no such job.
+-- query chain_links_up(set json, n int) -> parent int, child int, link text
+SELECT coalesce((SELECT jobs.id FROM jobs WHERE jobs.uid = chains.uid AND jobs.name = chains.parent ORDER BY jobs.id DESC LIMIT 1),
+	(SELECT jobs.id FROM jobs WHERE jobs.uid = chains.uid
+		AND jobs.id = CASE WHEN chains.parent ~ '^[0-9]{1,18}$' THEN chains.parent::bigint END), 0) AS parent,
+	chains.child, chains.link
+FROM chains WHERE chains.child = {ids} ORDER BY chains.child, chains.link LIMIT :n
+
+-- query chain_links_down(set json, n int) -> parent int, child int, link text
+SELECT parent.id AS parent, chains.child, chains.link
+FROM jobs AS parent
+	CROSS JOIN LATERAL (SELECT by_name.child, by_name.link FROM chains AS by_name
+			WHERE by_name.uid = parent.uid AND by_name.parent = parent.name
+		UNION ALL SELECT by_number.child, by_number.link FROM chains AS by_number
+			WHERE by_number.uid = parent.uid AND by_number.parent = parent.id::text) AS chains
+	JOIN jobs ON jobs.id = chains.child
+WHERE parent.id = {ids} AND jobs.state < JOB_CANCELLED
+ORDER BY parent.id, chains.child, chains.link LIMIT :n
+
+-- ======== progress ========
+
+-- query progress_put(set json) -> run int, job int, uid int
+INSERT INTO run_progress (run, fence, percent, text, at)
+SELECT given.run, given.fence, given.n, given.value, given.at
+FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, n bigint, value text, at bigint)
+	JOIN runs ON runs.id = given.run AND runs.fence = given.fence
+ORDER BY given.run
+ON CONFLICT (run) DO UPDATE SET fence = excluded.fence, percent = excluded.percent, text = excluded.text, at = excluded.at
+RETURNING run, (SELECT runs.job FROM runs WHERE runs.id = run_progress.run) AS job,
+	(SELECT runs.uid FROM runs WHERE runs.id = run_progress.run) AS uid
+
+-- The usual duration is the mean of the successful runs among the newest 20 of the job.
+-- query progress_get(set json) -> run int, percent int, text text, at int, started_at int, usual int
+SELECT runs.id AS run, coalesce(run_progress.percent, -1) AS percent, run_progress.text, coalesce(run_progress.at, 0) AS at,
+	runs.started_at, coalesce((SELECT avg(newest.ended_at - newest.started_at)::bigint
+		FROM (SELECT mine.started_at, mine.ended_at, mine.state FROM runs AS mine WHERE mine.job = runs.job
+			ORDER BY mine.slot DESC LIMIT 20) AS newest
+		WHERE newest.state = RUN_SUCCEEDED), 0) AS usual
+FROM runs LEFT JOIN run_progress ON run_progress.run = runs.id AND run_progress.fence = runs.fence
+WHERE runs.id = {ids}
+
+-- query progress_prune(set json)
+DELETE FROM run_progress WHERE run = {ids}
+
+-- ======== results ========
+
+-- query results_put(set json)
+INSERT INTO results (run, key, value, uid, slot)
+SELECT run, key, value, uid, slot
+FROM jsonb_to_recordset(:set) AS given(run bigint, key text, value text, uid bigint, slot bigint)
+ON CONFLICT DO NOTHING
+
+-- query results_prune(set json) -> uid int, size int
+DELETE FROM results WHERE run = {ids} RETURNING uid, {result_size}
+
+-- query results_get(set json) -> run int, key text, value text
+SELECT run, key, value FROM results WHERE run = {ids} ORDER BY run, key
 
 -- ======== after downtime or a clock change ========
 
@@ -1140,8 +1462,8 @@ RETURNING id
 
 -- Event numbers become visible in ascending order: a reader that has seen a number has seen all
 -- smaller ones.
--- query events_lock() -> held int
-SELECT 1::bigint AS held FROM meta WHERE key = 'events' FOR UPDATE
+-- query events_lock()
+SELECT FROM meta WHERE key = 'events' FOR UPDATE
 
 -- query events_insert(set json)
 INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
@@ -1187,9 +1509,11 @@ RETURNING job_health.job, job_health.bad, job_health.since, job_health.slot, job
 
 -- query health_put(set json)
 UPDATE job_health SET bad = given.bad, since = given.since, slot = given.slot,
-	last_success = given.last_success, typical = given.typical
+	last_success = given.last_success, typical = given.typical,
+	success_at = greatest(job_health.success_at, given.success_at), failure_at = greatest(job_health.failure_at, given.failure_at),
+	missed_at = greatest(job_health.missed_at, given.missed_at), took = CASE WHEN given.took > 0 THEN given.took ELSE job_health.took END
 FROM jsonb_to_recordset(:set) AS given(job bigint, bad bigint, since bigint, slot bigint, last_success bigint,
-	typical bigint)
+	typical bigint, success_at bigint, failure_at bigint, missed_at bigint, took bigint)
 WHERE job_health.job = given.job
 
 -- One notice for each channel of the current definition.
@@ -1198,7 +1522,8 @@ INSERT INTO notices (job, run, uid, what, channel, state, tries, created_at, due
 SELECT given.job, given.run, jobs.uid, given.what, channels.channel, NOTICE_WAITING, 0, given.now, given.now, 0, given.detail
 FROM jsonb_to_recordset(:set) AS given(job bigint, run bigint, what text, now bigint, detail text)
 	JOIN jobs ON jobs.id = given.job
-	CROSS JOIN LATERAL json_array_elements_text(jobs.spec::json -> 'notify') AS channels(channel)
+	CROSS JOIN LATERAL (SELECT channel FROM json_array_elements_text(jobs.spec::json -> 'notify') AS each(channel)
+		WHERE given.what = 'test' OR (given.what = 'output') = (substr(channel, 1, 7) = 'output:') OFFSET 0) AS channels
 ON CONFLICT DO NOTHING
 RETURNING id
 
@@ -1368,10 +1693,6 @@ WHERE leases.name = 'leader' AND holder = ANY (ARRAY(SELECT nodes.id FROM nodes 
 INSERT INTO segments (segment, holder, term) SELECT segment, node, 1 FROM jsonb_to_recordset(:set) AS given(segment bigint, node text)
 ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.term + 1
 
--- Notifies the other nodes of new work. SQLite peers watch the file instead.
--- query news_tell() -> told int
-SELECT 1::bigint AS told FROM (SELECT pg_notify('jobsched', '')) AS news
-
 -- query node_held(name text, id text) -> id int, spawner text
 SELECT id, spawner FROM runs
 WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node <> :id
@@ -1389,9 +1710,9 @@ SELECT 1::bigint AS told FROM (SELECT pg_notify('jobsched', :node)) AS news
 
 -- ======== retention ========
 
--- query runs_prune(set json) -> id int, state int, queue text, uid int, size int
+-- query runs_prune(set json) -> id int, state int, queue text, uid int, size int, dead_at int
 DELETE FROM runs WHERE id = {ids} AND ended_at <> 0
-RETURNING id, state, queue, uid, {run_size}
+RETURNING id, state, queue, uid, {run_size}, dead_at
 
 -- query attempts_prune(set json) -> run int, number int, kept int, uid int
 DELETE FROM attempts WHERE run = {ids}
@@ -1402,10 +1723,10 @@ RETURNING run, number, output_bytes - output_dropped AS kept,
 DELETE FROM outputs WHERE run = {ids}
 RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
 
--- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int
+-- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int, dead_at int
 DELETE FROM jobs WHERE id = {ids} AND state + 0 >= JOB_FINISHED
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
-RETURNING id, state, queue, uid, {job_size}
+RETURNING id, state, queue, uid, {job_size}, 0::bigint AS dead_at
 
 -- query tags_prune(set json)
 DELETE FROM job_tags WHERE job = {ids}
@@ -1466,7 +1787,8 @@ SELECT sized.uid AS state, '' AS queue, sum(sized.size)::bigint AS n FROM (
 	UNION ALL SELECT (SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job) AS uid, {revision_size} FROM job_revisions
 	UNION ALL SELECT uid, {template_size} FROM templates
 	UNION ALL SELECT uid, {run_size} FROM runs
-	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs) AS sized
+	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs
+	UNION ALL SELECT uid, {result_size} FROM results) AS sized
 WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
 -- ======== reading ========
@@ -1518,23 +1840,172 @@ SELECT id, uid FROM jobs
 WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND state <> JOB_REMOVED
 ORDER BY uid, id DESC LIMIT 1
 
--- query job_page_tag(key text, value text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
-WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job > :after
-ORDER BY job_tags.job LIMIT :n
+-- The jobs of a set, in its order.
+-- query job_lines(set json) -> {job_line}
+SELECT {job_line_columns} FROM {wanted} JOIN jobs ON jobs.id = wanted.value::bigint ORDER BY wanted.place
 
--- query job_page_tag_key(key text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
-WHERE job_tags.key = :key AND job_tags.job > :after
-ORDER BY job_tags.job LIMIT :n
-
--- query job_page_prefix(low text, high text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs
-WHERE name >= :low AND name < :high AND id + 0 > :after LIMIT :n
+-- The sort keys of the jobs of a set.
+-- query jobs_sort_keys(set json) -> {job_keys}
+SELECT {job_key_columns}
+FROM {wanted} JOIN jobs ON jobs.id = wanted.value::bigint
+	LEFT JOIN due ON due.job = jobs.id
+	LEFT JOIN LATERAL (SELECT * FROM (SELECT * FROM runs
+		WHERE runs.job = jobs.id AND runs.ended_at = 0 OFFSET 0) AS mine
+		WHERE mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1) AS queued ON true
+	LEFT JOIN LATERAL (SELECT * FROM runs AS newest WHERE newest.job = jobs.id AND newest.state <> RUN_QUEUED
+		ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1) AS last ON true
 
 -- The jobs of a set that have a tag.
 -- query tag_jobs_of(key text, value text, set json) -> job int
-SELECT job FROM job_tags WHERE key = :key AND value = :value AND job = {ids}
+SELECT tagged.job FROM {wanted_jobs} CROSS JOIN LATERAL (SELECT job_tags.job FROM job_tags
+	WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.job OFFSET 0) AS tagged
+
+-- query tag_key_jobs_of(key text, set json) -> job int
+SELECT tagged.job FROM {wanted_jobs} CROSS JOIN LATERAL (SELECT job_tags.job FROM job_tags
+	WHERE job_tags.key = :key AND job_tags.job = wanted.job OFFSET 0) AS tagged
+
+-- The names of a range that match a pattern with '*' and '?'. Only the index is read.
+-- query job_names_like(name text, id int, high text, high_id int, glob text, n int) -> id int, name text
+SELECT id, name FROM jobs
+WHERE (name, id) > (:name, :id) AND (name, id) <= (:high, :high_id)
+	AND name LIKE (SELECT replace(replace(replace(:glob, '_', '!_'), '*', '%'), '?', '_')) ESCAPE '!'
+ORDER BY name, id LIMIT :n
+
+-- ======== lists of a state, owner, queue, tag or kind ========
+
+-- The plans are made without the values of their parameters. With 'state = :state' the planner concludes from few distinct
+-- values that each is frequent, and reads all rows in the order of their numbers to find those of a rare state. Rows that
+-- are compared as a whole are in the order of the index that begins with the column, and of no other.
+
+-- query job_page_uid(uid int, state int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (uid, state, id) > (:uid, :state, :after) AND (uid, state) <= (:uid, :state)
+ORDER BY uid, state, id LIMIT :n
+
+-- query job_page_uid_down(uid int, state int, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (uid, state, id) < (:uid, :state, :before) AND (uid, state) >= (:uid, :state)
+ORDER BY uid DESC, state DESC, id DESC LIMIT :n
+
+-- query job_page_owner(owner text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (owner, id) > (:owner, :after) AND owner <= :owner
+ORDER BY owner, id LIMIT :n
+
+-- query job_page_owner_down(owner text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (owner, id) < (:owner, :before) AND owner >= :owner
+ORDER BY owner DESC, id DESC LIMIT :n
+
+-- query job_page_state(state int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (state, id) > (:state, :after) AND state <= :state
+ORDER BY state, id LIMIT :n
+
+-- query job_page_state_down(state int, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (state, id) < (:state, :before) AND state >= :state
+ORDER BY state DESC, id DESC LIMIT :n
+
+-- query job_page_queue(queue text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (queue, id) > (:queue, :after) AND queue <= :queue AND queue <> 'default'
+ORDER BY queue, id LIMIT :n
+
+-- query job_page_queue_down(queue text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE (queue, id) < (:queue, :before) AND queue >= :queue AND queue <> 'default'
+ORDER BY queue DESC, id DESC LIMIT :n
+
+-- query job_page_tag(tag_key text, value text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
+WHERE job_tags.key = :tag_key AND (job_tags.value, job_tags.job) > (:value, :after) AND job_tags.value <= :value
+ORDER BY job_tags.value, job_tags.job LIMIT :n
+
+-- query job_page_tag_down(tag_key text, value text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
+WHERE job_tags.key = :tag_key AND (job_tags.value, job_tags.job) < (:value, :before) AND job_tags.value >= :value
+ORDER BY job_tags.value DESC, job_tags.job DESC LIMIT :n
+
+-- query job_page_tag_key(tag_key text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
+WHERE (job_tags.key, job_tags.job) > (:tag_key, :after) AND job_tags.key <= :tag_key
+ORDER BY job_tags.key, job_tags.job LIMIT :n
+
+-- query job_page_tag_key_down(tag_key text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags JOIN jobs ON jobs.id = job_tags.job
+WHERE (job_tags.key, job_tags.job) < (:tag_key, :before) AND job_tags.key >= :tag_key
+ORDER BY job_tags.key DESC, job_tags.job DESC LIMIT :n
+
+-- query run_page_uid(uid int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE (uid, slot, id) < (:uid, :slot, :id) AND (uid, slot) >= (:uid, :since)
+ORDER BY uid DESC, slot DESC, id DESC LIMIT :n
+
+-- query run_page_state(state int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE (state, slot, id) < (:state, :slot, :id) AND (state, slot) >= (:state, :since) AND state <> RUN_SUCCEEDED
+ORDER BY state DESC, slot DESC, id DESC LIMIT :n
+
+-- query run_page_queue(queue text, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE (queue, slot, id) < (:queue, :slot, :id) AND (queue, slot) >= (:queue, :since) AND queue <> 'default'
+ORDER BY queue DESC, slot DESC, id DESC LIMIT :n
+
+-- query events_after_owner(owner int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE (owner, id) > (:owner, :after) AND owner <= :owner
+ORDER BY owner, id LIMIT :n
+
+-- query events_before_owner(owner int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE (owner, id) < (:owner, :before) AND owner >= :owner
+ORDER BY owner DESC, id DESC LIMIT :n
+
+-- query events_after_what(what text, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE (what, id) > (:what, :after) AND what <= :what AND what <> 'job.add'
+ORDER BY what, id LIMIT :n
+
+-- query events_before_what(what text, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE (what, id) < (:what, :before) AND what >= :what AND what <> 'job.add'
+ORDER BY what DESC, id DESC LIMIT :n
+
+-- query events_after_owner_what(owner int, what text, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE owner = :owner AND (what, id) > (:what, :after) AND what <= :what AND what <> 'job.add'
+ORDER BY what, id LIMIT :n
+
+-- query events_before_owner_what(owner int, what text, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE owner = :owner AND (what, id) < (:what, :before) AND what >= :what AND what <> 'job.add'
+ORDER BY what DESC, id DESC LIMIT :n
+
+-- ======== metrics ========
+
+-- query metric_jobs_tagged(key text, n int) -> id int, uid int, owner text, name text, queued_slot int,
+--	due_slot int, success_at int, failure_at int, missed_at int, took int
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.name,
+	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued
+		WHERE queued.job = jobs.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
+	due.slot AS due_slot, coalesce(job_health.success_at, 0) AS success_at, coalesce(job_health.failure_at, 0) AS failure_at,
+	coalesce(job_health.missed_at, 0) AS missed_at, coalesce(job_health.took, 0) AS took
+FROM (SELECT job FROM job_tags WHERE key = :key ORDER BY job LIMIT :n) AS tagged JOIN jobs ON jobs.id = tagged.job
+	LEFT JOIN due ON due.job = jobs.id LEFT JOIN job_health ON job_health.job = jobs.id
+WHERE jobs.state < JOB_FINISHED
+ORDER BY jobs.id
+
+-- query metric_jobs_all(n int) -> id int, uid int, owner text, name text, queued_slot int,
+--	due_slot int, success_at int, failure_at int, missed_at int, took int
+SELECT listed.id, listed.uid, listed.owner, listed.name,
+	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued
+		WHERE queued.job = listed.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
+	due.slot AS due_slot, coalesce(job_health.success_at, 0) AS success_at, coalesce(job_health.failure_at, 0) AS failure_at,
+	coalesce(job_health.missed_at, 0) AS missed_at, coalesce(job_health.took, 0) AS took
+FROM (SELECT id, uid, owner, name FROM jobs WHERE state < JOB_FINISHED ORDER BY state, id LIMIT :n) AS listed
+	LEFT JOIN due ON due.job = listed.id LEFT JOIN job_health ON job_health.job = listed.id
+ORDER BY listed.id
 
 -- ======== dead letters ========
 

@@ -68,11 +68,11 @@ ROLLBACK TO op; RELEASE op
 -- PostgreSQL.
 -- text given
 CREATE TABLE given (asked, at, attempt, bad, before, boots, caught_up, content, cpu_system, cpu_user, dead_at, deadline, detail, digest, due_at,
-	ended_at, error, exit_code, expires, failures, fence, first_start, forced, full_at, gated, hold, id, io_read, io_written, job, key,
-	kind, last_success, lost, max_rss, n, name, node, notifies, now, object, origin, outcome, output_bytes,
+	ended_at, error, exit_code, expires, failure_at, failures, fence, first_start, forced, full_at, gated, hold, id, io_read, io_written, job, key,
+	kind, last_success, lost, max_rss, missed_at, n, name, node, notifies, now, object, origin, outcome, output_bytes,
 	output_dropped, overlap, overlap_waiting, owner, params, pid, place, places, priority, queue, reason, result,
 	revision, run, scope, segment, since, slot, slot_count, slot_last, spawner, spec, started_at, state,
-	term_signal, typical, uid, value, what, who, whole HIDDEN)
+	success_at, term_signal, took, typical, uid, value, what, who, whole HIDDEN)
 
 -- migration 1
 CREATE TABLE meta (
@@ -593,6 +593,115 @@ ALTER TABLE job_pauses ADD COLUMN later INT NOT NULL DEFAULT 0;
 ALTER TABLE job_pauses ADD COLUMN reason TEXT;
 CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
 
+-- migration 12
+UPDATE meta SET value = '12' WHERE key = 'schema';
+
+-- The lists of jobs by owner and states, by name and by queue; of runs by queue; of events by kind and run. Most jobs are in
+-- the queue 'default', and most events are submissions: a list of these uses the index without the column.
+DROP INDEX jobs_uid;
+CREATE INDEX jobs_uid_state ON jobs (uid, state, id);
+CREATE INDEX jobs_by_name ON jobs (name, id);
+CREATE INDEX jobs_queue ON jobs (queue, id) WHERE queue <> 'default';
+CREATE INDEX runs_queue ON runs (queue, slot) WHERE queue <> 'default';
+CREATE INDEX events_what ON events (what, id) WHERE what <> 'job.add';
+CREATE INDEX events_run ON events (run, id) WHERE run <> 0;
+CREATE INDEX events_owner_what ON events (owner, what, id) WHERE what <> 'job.add';
+-- The first queued run of a job, for the list of jobs by their next run.
+DROP INDEX runs_open;
+CREATE INDEX runs_open ON runs (job, slot) WHERE ended_at = 0;
+
+-- migration 13
+UPDATE meta SET value = '13' WHERE key = 'schema';
+
+-- The name of the set of definitions that the job was applied from ('jobctl apply'); NULL: none.
+ALTER TABLE jobs ADD COLUMN applied_set TEXT;
+CREATE INDEX jobs_applied ON jobs (uid, applied_set, id)
+	WHERE applied_set IS NOT NULL AND state < JOB_CANCELLED;
+
+-- migration 14
+UPDATE meta SET value = '14' WHERE key = 'schema';
+
+-- Tokens and sessions of the API over TCP. 'hash' is the SHA-256 of the secret. 'tokens' in meta
+-- grows with each change; nodes read the table again when it has changed.
+CREATE TABLE tokens (
+	id TEXT PRIMARY KEY,
+	kind INT NOT NULL,
+	name TEXT,
+	owner INT NOT NULL,
+	owner_name TEXT NOT NULL,
+	role INT NOT NULL,
+	everyone INT NOT NULL,
+	scope TEXT,
+	hash TEXT NOT NULL,
+	parent TEXT,
+	created_by TEXT NOT NULL,
+	created_at INT NOT NULL,
+	expires_at INT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX tokens_name ON tokens (owner, name) WHERE kind = 0;
+CREATE INDEX tokens_expiry ON tokens (expires_at) WHERE expires_at > 0;
+
+-- migration 15
+UPDATE meta SET value = '15' WHERE key = 'schema';
+
+-- For metrics: when runs of the job last succeeded, failed and were missed (0: never), and how long
+-- the last run took.
+ALTER TABLE job_health ADD COLUMN success_at INT NOT NULL DEFAULT 0;
+ALTER TABLE job_health ADD COLUMN failure_at INT NOT NULL DEFAULT 0;
+ALTER TABLE job_health ADD COLUMN missed_at INT NOT NULL DEFAULT 0;
+ALTER TABLE job_health ADD COLUMN took INT NOT NULL DEFAULT 0;
+DELETE FROM counters WHERE what = 8;
+INSERT INTO counters (node, what, state, queue, n) SELECT '', 8, 0, '', count(*) FROM runs WHERE dead_at <> 0 HAVING count(*) > 0;
+
+-- migration 16
+UPDATE meta SET value = '16' WHERE key = 'schema';
+
+-- Runs that a node has started or ended, at most one row per 100 ms and node; 'runs' is a
+-- JSON array of their ids. The event streams of the other nodes read them. Old rows are deleted.
+CREATE TABLE run_moves (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	node TEXT NOT NULL,
+	runs TEXT NOT NULL
+) STRICT;
+
+-- The last progress that the command of a run reported; 'fence' names the attempt.
+CREATE TABLE run_progress (
+	run INTEGER PRIMARY KEY,
+	fence INT NOT NULL,
+	percent INT NOT NULL, -- -1: not given
+	text TEXT NOT NULL,
+	at INT NOT NULL
+) STRICT;
+
+-- migration 17
+UPDATE meta SET value = '17' WHERE key = 'schema';
+
+-- The jobs that a job runs after: 'parent' is the name or number of a job of the same owner, 'link'
+-- the text of the definition, 'mode' an enum chain_mode.
+CREATE TABLE chains (
+	child INT NOT NULL,
+	link TEXT NOT NULL,
+	uid INT NOT NULL,
+	parent TEXT NOT NULL,
+	mode INT NOT NULL,
+	PRIMARY KEY (child, link)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX chains_parent ON chains (uid, parent, child);
+
+-- migration 18
+UPDATE meta SET value = '18' WHERE key = 'schema';
+
+-- The results of a run: those of its last attempt (core/job/result.h). 'uid' and 'slot' are those of the run.
+CREATE TABLE results (
+	run INT NOT NULL,
+	key TEXT NOT NULL,
+	value TEXT NOT NULL,
+	uid INT NOT NULL,
+	slot INT NOT NULL,
+	PRIMARY KEY (run, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX results_value ON results (key, value, slot, run);
+
 -- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + length(CAST(spec AS BLOB))) AS size
 
@@ -604,9 +713,31 @@ CREATE INDEX job_pauses_later ON job_pauses (at) WHERE later = 1;
 
 -- define tail_size = (50 + length(tail)) AS size
 
+-- define result_size = (100 + length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))) AS size
+
 -- The clock of leases is the time since boot of the host, which never steps. A reboot voids all
 -- leases (leases_void).
 -- define clock = lease_clock()
+
+-- Without statistics SQLite prefers an index of all jobs to a partial index of a few.
+-- define boot_rows = jobs INDEXED BY jobs_boots
+
+-- define applied_rows = jobs INDEXED BY jobs_applied
+
+-- The first queued run of the job of a run, and whether a job has a queued run. The last run of the job of a run, as in
+-- jobs_get, and whether a job has one.
+-- define first_queued = (SELECT mine.id FROM runs AS mine INDEXED BY runs_open
+--	WHERE mine.job = runs.job AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1)
+
+-- define has_queued = EXISTS (SELECT 1 FROM runs AS mine INDEXED BY runs_open
+--	WHERE mine.job = jobs.id AND mine.ended_at = 0 AND mine.state = RUN_QUEUED)
+
+-- define has_slot = EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id AND due.slot < 9223372036854775807)
+
+-- define last_run = (SELECT newest.id FROM runs AS newest
+--	WHERE newest.job = runs.job AND newest.slot >= runs.slot AND +newest.state <> RUN_QUEUED ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
+
+-- define has_run = EXISTS (SELECT 1 FROM runs AS newest WHERE newest.job = jobs.id AND +newest.state <> RUN_QUEUED)
 
 -- Whether the segment of a row of 'due' is in the mask :segments.
 -- define in_segments = (:segments >> due.segment) & 1 = 1
@@ -628,6 +759,10 @@ SELECT state, sum(n) AS n FROM counters WHERE what = :what GROUP BY state
 -- query counter_get(what int, state int) -> n int
 SELECT coalesce(sum(n), 0) AS n FROM counters WHERE what = :what AND state = :state
 
+-- Settings that make a commit unsafe against a crash of the machine.
+-- query unsafe_settings() -> name text
+SELECT 'synchronous' AS name FROM pragma_synchronous WHERE synchronous = 0
+
 -- ======== owners ========
 
 -- query owner_add(uid int, name text, now int)
@@ -648,6 +783,34 @@ SELECT id, uid, owner, name, key, content, asked, state, 1, segment, queue, prio
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id
+
+-- The jobs of an owner with these names, without cancelled and removed ones.
+-- query jobs_named(set json, uid int) -> id int, uid int, owner text, name text, state int, revision int,
+--	created_at int, updated_at int, asked int, applied_set text, spec text
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.name, jobs.state, jobs.revision, jobs.created_at, jobs.updated_at,
+	coalesce(jobs.asked, 0) AS asked, jobs.applied_set, jobs.spec
+FROM json_each(:set) AS wanted CROSS JOIN jobs
+WHERE jobs.uid = :uid AND jobs.name = wanted.value AND +jobs.state < JOB_CANCELLED
+ORDER BY jobs.id
+
+-- query applied_put(set json, applied_set text)
+UPDATE jobs SET applied_set = :applied_set WHERE id IN (SELECT value FROM json_each(:set))
+
+-- query jobs_insert_new(set json)
+INSERT INTO jobs (id, uid, owner, name, key, content, asked, state, revision, segment, queue, priority,
+	boots, created_at, updated_at, digest, spec)
+SELECT id, uid, owner, name, key, content, asked, state, 1, segment, queue, priority, boots, now, now, digest, spec
+FROM given(:set)
+
+-- Which of the given names and keys are taken.
+-- query jobs_taken(set json) -> place int
+SELECT given.id AS place FROM given(:set) AS given
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state < JOB_FINISHED)
+	OR EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.key = given.key)
+
+-- Locks of rows exist on a server only (ops/batch.c).
+-- query owners_lock(owners json, jobs json)
+DELETE FROM meta WHERE key = '' AND :owners = :jobs
 
 -- query tags_insert(set json)
 INSERT INTO job_tags (key, value, job)
@@ -689,6 +852,10 @@ WHERE id IN (SELECT value FROM json_each(:set)) AND +state = JOB_ACTIVE
 RETURNING id, uid, queue
 
 -- ======== the schedule ========
+
+-- query due_crowds(set json, n int) -> slot int, jobs int
+SELECT given.value AS slot, (SELECT count(*) FROM (SELECT 1 FROM due WHERE slot = given.value LIMIT :n)) AS jobs
+FROM json_each(:set) AS given
 
 -- query due_insert(set json)
 INSERT INTO due (job, segment, slot)
@@ -743,7 +910,7 @@ WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
 
 -- query runs_insert(set json) -> id int, state int, queue text, due_at int, uid int, size int, job int, slot_last int,
---	ended_at int, reason text, notifies int
+--	ended_at int, reason text, notifies int, slot_count int
 INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
 	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
 	forced, caught_up, params)
@@ -752,7 +919,17 @@ SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, r
 	notifies, forced, caught_up, params
 FROM given(:set) WHERE true
 ON CONFLICT DO NOTHING
-RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies
+RETURNING id, state, queue, due_at, uid, {run_size}, job, slot_last, ended_at, reason, notifies, slot_count
+
+-- Runs of jobs that are inserted in the same transaction, so no other run can have their slots.
+-- query runs_insert_new(set json)
+INSERT INTO runs (id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision,
+	priority, queue, created_at, ended_at, overlap, overlap_waiting, places, deadline, expires, gated, notifies,
+	forced, caught_up, params)
+SELECT id, job, uid, kind, state, reason, slot, slot_last, slot_count, due_at, revision, priority, queue,
+	now, CASE WHEN state = RUN_QUEUED THEN 0 ELSE now END, overlap, overlap_waiting, places, deadline, expires, gated,
+	notifies, forced, caught_up, params
+FROM given(:set) WHERE true
 
 -- Skips from lane to lane in the index, independent of the number of runs in them. SQLite uses the
 -- index for all columns of a row comparison only if the right side has no type affinity, hence the
@@ -871,8 +1048,8 @@ RETURNING id, due_at
 -- ======== permits, limits, pauses ========
 
 -- Serialises the writers of a server (ops/batch.c).
--- query turn_take() -> held int
-SELECT 1 AS held
+-- query turn_take()
+DELETE FROM meta WHERE key = ''
 
 -- query permits_of(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
@@ -957,10 +1134,12 @@ WHERE runs.id = given.run AND runs.fence = given.fence AND runs.node = given.nod
 RETURNING id, queue
 
 -- query runs_lock(set json) -> id int, job int, uid int, state int, fence int, node text, queue text,
---	reason text, cancel_asked int, job_state int, slot_last int, notifies int
+--	reason text, cancel_asked int, job_state int, slot_last int, notifies int, chained int, slot int
 SELECT runs.id, runs.job, runs.uid, runs.state, runs.fence, runs.node, runs.queue, runs.reason, runs.cancel_asked,
 	coalesce((SELECT state FROM jobs WHERE jobs.id = runs.job), JOB_REMOVED) AS job_state,
-	runs.slot_last, runs.notifies
+	runs.slot_last, runs.notifies,
+	EXISTS (SELECT 1 FROM jobs CROSS JOIN chains WHERE jobs.id = runs.job AND chains.uid = runs.uid
+		AND chains.parent IN (jobs.name, CAST(jobs.id AS TEXT))) AS chained, runs.slot
 FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
 
 -- query runs_end(set json)
@@ -999,6 +1178,13 @@ SELECT id, state FROM runs INDEXED BY runs_open WHERE job = :job AND ended_at = 
 
 -- ======== attempts ========
 
+-- The last attempt of each run.
+-- query attempts_last(set json) -> run int, outcome int, exit_code int, term_signal int, error text, node_name text
+SELECT attempts.run, attempts.outcome, attempts.exit_code, attempts.term_signal, attempts.error,
+	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
+FROM json_each(:set) AS wanted CROSS JOIN attempts
+WHERE attempts.run = wanted.value AND attempts.fence = (SELECT max(other.fence) FROM attempts AS other WHERE other.run = wanted.value)
+
 -- query attempts_started(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
 	exit_code, term_signal, cpu_user, cpu_system, max_rss, output_bytes, output_dropped)
@@ -1031,6 +1217,95 @@ RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) 
 
 -- query output_get(run int, fence int) -> tail text
 SELECT CAST(tail AS TEXT) AS tail FROM outputs WHERE run = :run AND fence = :fence
+
+-- ======== chains ========
+
+-- query chains_insert(set json)
+INSERT INTO chains (child, link, uid, parent, mode) SELECT job, value, uid, name, n FROM given(:set) WHERE true ON CONFLICT DO NOTHING
+
+-- query chains_prune(set json)
+DELETE FROM chains WHERE child IN (SELECT value FROM json_each(:set))
+
+-- The jobs that run after the jobs of a set, in ascending order.
+-- query chain_children(set json) -> run int, child int, uid int, revision int, priority int, queue text, spec text, mode int,
+--	link text
+SELECT given.run, jobs.id AS child, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.spec, chains.mode, chains.link
+FROM given(:set) AS given CROSS JOIN jobs AS parent CROSS JOIN chains CROSS JOIN jobs
+WHERE parent.id = given.job AND chains.uid = parent.uid AND chains.parent IN (parent.name, CAST(parent.id AS TEXT))
+	AND jobs.id = chains.child AND jobs.state IN (JOB_ACTIVE, JOB_PAUSED)
+ORDER BY jobs.id
+
+-- The links of a job, with the runs of each parent that have the slot.
+-- query chain_parents(child int, slot int) -> link text, state int, exit_code int
+SELECT chains.link, coalesce(runs.state, RUN_QUEUED) AS state, coalesce(runs.exit_code, -1) AS exit_code
+FROM chains LEFT JOIN runs ON runs.slot = :slot AND runs.job = coalesce(
+	(SELECT jobs.id FROM jobs WHERE jobs.uid = chains.uid AND jobs.name = chains.parent ORDER BY jobs.id DESC LIMIT 1),
+	CASE WHEN chains.parent NOT GLOB '*[^0-9]*' THEN CAST(chains.parent AS INT) END)
+WHERE chains.child = :child ORDER BY chains.link
+
+-- The jobs of a set, given by name or number, and all jobs that they run after. 'job' is 0 if there
+-- is no such live job.
+-- query chain_ancestors(uid int, set json) -> ref text, job int, direct int
+WITH RECURSIVE up(ref, job, direct) AS (
+	SELECT name, coalesce((SELECT jobs.id FROM jobs WHERE jobs.uid = :uid AND jobs.state < JOB_FINISHED
+		AND jobs.name = given.name), (SELECT jobs.id FROM jobs WHERE jobs.uid = :uid AND +jobs.state < JOB_FINISHED
+		AND jobs.id = CASE WHEN given.name NOT GLOB '*[^0-9]*' THEN CAST(given.name AS INT) END), 0), 1
+	FROM given(:set) AS given
+	UNION
+	SELECT chains.parent, coalesce((SELECT jobs.id FROM jobs WHERE jobs.uid = :uid AND jobs.state < JOB_FINISHED
+		AND jobs.name = chains.parent), CASE WHEN chains.parent NOT GLOB '*[^0-9]*' THEN CAST(chains.parent AS INT) ELSE 0 END), 0
+	FROM up CROSS JOIN chains WHERE chains.child = up.job)
+SELECT ref, job, direct FROM up
+
+-- The links of the jobs of a set to their parents, and to their children. 'parent' is 0 if there is no such job.
+-- query chain_links_up(set json, n int) -> parent int, child int, link text
+SELECT coalesce((SELECT jobs.id FROM jobs WHERE jobs.uid = chains.uid AND jobs.name = chains.parent ORDER BY jobs.id DESC LIMIT 1),
+	(SELECT jobs.id FROM jobs WHERE jobs.uid = chains.uid AND jobs.id = CASE WHEN chains.parent NOT GLOB '*[^0-9]*'
+		THEN CAST(chains.parent AS INT) END), 0) AS parent, chains.child, chains.link
+FROM json_each(:set) AS wanted CROSS JOIN chains WHERE chains.child = wanted.value ORDER BY chains.child, chains.link LIMIT :n
+
+-- query chain_links_down(set json, n int) -> parent int, child int, link text
+SELECT parent.id AS parent, chains.child, chains.link
+FROM json_each(:set) AS wanted CROSS JOIN jobs AS parent CROSS JOIN chains CROSS JOIN jobs
+WHERE parent.id = wanted.value AND chains.uid = parent.uid AND chains.parent IN (parent.name, CAST(parent.id AS TEXT))
+	AND jobs.id = chains.child AND jobs.state < JOB_CANCELLED
+ORDER BY parent.id, chains.child, chains.link LIMIT :n
+
+-- ======== progress ========
+
+-- query progress_put(set json) -> run int, job int, uid int
+INSERT INTO run_progress (run, fence, percent, text, at)
+SELECT given.run, given.fence, given.n, given.value, given.at
+FROM given(:set) AS given CROSS JOIN runs WHERE runs.id = given.run AND runs.fence = given.fence
+ON CONFLICT (run) DO UPDATE SET fence = excluded.fence, percent = excluded.percent, text = excluded.text, at = excluded.at
+RETURNING run, (SELECT runs.job FROM runs WHERE runs.id = run_progress.run) AS job,
+	(SELECT runs.uid FROM runs WHERE runs.id = run_progress.run) AS uid
+
+-- The usual duration is the mean of the successful runs among the newest 20 of the job.
+-- query progress_get(set json) -> run int, percent int, text text, at int, started_at int, usual int
+SELECT runs.id AS run, coalesce(run_progress.percent, -1) AS percent, run_progress.text, coalesce(run_progress.at, 0) AS at,
+	runs.started_at, coalesce((SELECT CAST(avg(newest.ended_at - newest.started_at) AS INT)
+		FROM (SELECT mine.started_at, mine.ended_at, mine.state FROM runs AS mine WHERE mine.job = runs.job
+			ORDER BY mine.slot DESC LIMIT 20) AS newest
+		WHERE newest.state = RUN_SUCCEEDED), 0) AS usual
+FROM json_each(:set) AS wanted CROSS JOIN runs
+	LEFT JOIN run_progress ON run_progress.run = runs.id AND run_progress.fence = runs.fence
+WHERE runs.id = wanted.value
+
+-- query progress_prune(set json)
+DELETE FROM run_progress WHERE run IN (SELECT value FROM json_each(:set))
+
+-- ======== results ========
+
+-- query results_put(set json)
+INSERT INTO results (run, key, value, uid, slot) SELECT run, key, value, uid, slot FROM given(:set) WHERE true ON CONFLICT DO NOTHING
+
+-- query results_prune(set json) -> uid int, size int
+DELETE FROM results WHERE run IN (SELECT value FROM json_each(:set)) RETURNING uid, {result_size}
+
+-- query results_get(set json) -> run int, key text, value text
+SELECT results.run, results.key, results.value FROM json_each(:set) AS wanted CROSS JOIN results
+WHERE results.run = wanted.value ORDER BY results.run, results.key
 
 -- ======== after downtime or a clock change ========
 
@@ -1109,8 +1384,8 @@ RETURNING id
 
 -- Event numbers become visible in ascending order: a reader that has seen a number has seen all
 -- smaller ones.
--- query events_lock() -> held int
-SELECT 1 AS held
+-- query events_lock()
+DELETE FROM meta WHERE key = ''
 
 -- query events_insert(set json)
 INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
@@ -1153,7 +1428,9 @@ RETURNING job, bad, since, slot, last_success, typical
 
 -- query health_put(set json)
 UPDATE job_health SET bad = given.bad, since = given.since, slot = given.slot,
-	last_success = given.last_success, typical = given.typical
+	last_success = given.last_success, typical = given.typical,
+	success_at = max(job_health.success_at, given.success_at), failure_at = max(job_health.failure_at, given.failure_at),
+	missed_at = max(job_health.missed_at, given.missed_at), took = CASE WHEN given.took > 0 THEN given.took ELSE job_health.took END
 FROM given(:set) AS given
 WHERE job_health.job = given.job
 
@@ -1164,6 +1441,7 @@ SELECT given.job, given.run, jobs.uid, given.what, channels.value, NOTICE_WAITIN
 FROM given(:set) AS given CROSS JOIN jobs
 	CROSS JOIN json_each(CASE WHEN json_valid(jobs.spec) THEN jobs.spec ELSE '{}' END, '$.notify') AS channels
 WHERE jobs.id = given.job
+	AND (given.what = 'test' OR (given.what = 'output') = (substr(channels.value, 1, 7) = 'output:'))
 ON CONFLICT DO NOTHING
 RETURNING id
 
@@ -1326,10 +1604,6 @@ WHERE leases.name = 'leader' AND holder IN (SELECT nodes.id FROM nodes WHERE nod
 INSERT INTO segments (segment, holder, term) SELECT segment, node, 1 FROM given(:set) WHERE true
 ON CONFLICT (segment) DO UPDATE SET holder = excluded.holder, term = segments.term + 1
 
--- Notifies the other nodes of new work. SQLite peers watch the file instead.
--- query news_tell() -> told int
-SELECT 1 AS told
-
 -- query node_held(name text, id text) -> id int, spawner text
 SELECT id, spawner FROM runs
 WHERE state IN (RUN_CLAIMED, RUN_RUNNING) AND state <> RUN_SUCCEEDED AND node <> :id
@@ -1347,9 +1621,9 @@ SELECT 1 AS told WHERE :node <> ''
 
 -- ======== retention ========
 
--- query runs_prune(set json) -> id int, state int, queue text, uid int, size int
+-- query runs_prune(set json) -> id int, state int, queue text, uid int, size int, dead_at int
 DELETE FROM runs WHERE id IN (SELECT value FROM json_each(:set)) AND ended_at <> 0
-RETURNING id, state, queue, uid, {run_size}
+RETURNING id, state, queue, uid, {run_size}, dead_at
 
 -- query attempts_prune(set json) -> run int, number int, kept int, uid int
 DELETE FROM attempts WHERE run IN (SELECT value FROM json_each(:set))
@@ -1360,10 +1634,10 @@ RETURNING run, number, output_bytes - output_dropped AS kept,
 DELETE FROM outputs WHERE run IN (SELECT value FROM json_each(:set))
 RETURNING coalesce((SELECT runs.uid FROM runs WHERE runs.id = outputs.run), -1) AS uid, {tail_size}
 
--- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int
+-- query jobs_prune(set json) -> id int, state int, queue text, uid int, size int, dead_at int
 DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(:set)) AND +state >= JOB_FINISHED
 	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id)
-RETURNING id, state, queue, uid, {job_size}
+RETURNING id, state, queue, uid, {job_size}, 0 AS dead_at
 
 -- query tags_prune(set json)
 DELETE FROM job_tags WHERE job IN (SELECT value FROM json_each(:set))
@@ -1425,7 +1699,8 @@ SELECT sized.uid AS state, '' AS queue, sum(sized.size) AS n FROM (
 	UNION ALL SELECT (SELECT jobs.uid FROM jobs WHERE jobs.id = job_revisions.job) AS uid, {revision_size} FROM job_revisions
 	UNION ALL SELECT uid, {template_size} FROM templates
 	UNION ALL SELECT uid, {run_size} FROM runs
-	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs) AS sized
+	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs
+	UNION ALL SELECT uid, {result_size} FROM results) AS sized
 WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
 -- ======== reading ========
@@ -1478,25 +1753,143 @@ SELECT id, uid FROM jobs
 WHERE name = :name AND uid BETWEEN :uid_low AND :uid_high AND +state <> JOB_REMOVED
 ORDER BY uid, id DESC LIMIT 1
 
--- query job_page_tag(key text, value text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
-WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job > :after
-	AND jobs.id = job_tags.job
-ORDER BY job_tags.job LIMIT :n
+-- The jobs of a set, in its order.
+-- query job_lines(set json) -> {job_line}
+SELECT {job_line_columns} FROM json_each(:set) AS wanted CROSS JOIN jobs WHERE jobs.id = wanted.value ORDER BY wanted.key
 
--- query job_page_tag_key(key text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
-WHERE job_tags.key = :key AND job_tags.job > :after AND jobs.id = job_tags.job
-ORDER BY job_tags.job LIMIT :n
-
--- query job_page_prefix(low text, high text, after int, n int) -> {job_line}
-SELECT {job_line_columns} FROM jobs
-WHERE name >= :low AND name < :high AND +id > :after LIMIT :n
+-- The sort keys of the jobs of a set.
+-- query jobs_sort_keys(set json) -> {job_keys}
+SELECT {job_key_columns}
+FROM json_each(:set) AS wanted CROSS JOIN jobs
+	LEFT JOIN due ON due.job = jobs.id
+	LEFT JOIN runs AS queued ON queued.id = (SELECT mine.id FROM runs AS mine INDEXED BY runs_open
+		WHERE mine.job = jobs.id AND mine.ended_at = 0 AND mine.state = RUN_QUEUED ORDER BY mine.slot, mine.id LIMIT 1)
+	LEFT JOIN runs AS last ON last.id = (SELECT newest.id FROM runs AS newest
+		WHERE newest.job = jobs.id AND +newest.state <> RUN_QUEUED ORDER BY newest.slot DESC, newest.kind DESC LIMIT 1)
+WHERE jobs.id = wanted.value
 
 -- The jobs of a set that have a tag.
 -- query tag_jobs_of(key text, value text, set json) -> job int
 SELECT job_tags.job FROM json_each(:set) AS wanted CROSS JOIN job_tags
 WHERE job_tags.key = :key AND job_tags.value = :value AND job_tags.job = wanted.value
+
+-- query tag_key_jobs_of(key text, set json) -> job int
+SELECT job_tags.job FROM json_each(:set) AS wanted CROSS JOIN job_tags
+WHERE job_tags.key = :key AND job_tags.job = wanted.value
+
+-- The names of a range that match a pattern with '*' and '?'. Only the index is read.
+-- query job_names_like(name text, id int, high text, high_id int, glob text, n int) -> id int, name text
+SELECT id, name FROM jobs
+WHERE (name, id) > (:name, :id) AND (name, id) <= (:high, :high_id) AND name GLOB :glob
+ORDER BY name, id LIMIT :n
+
+-- ======== lists of a state, owner, queue, tag or kind ========
+
+-- query job_page_uid(uid int, state int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND state = :state AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_uid_down(uid int, state int, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND state = :state AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query job_page_owner(owner text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_owner_down(owner text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query job_page_state(state int, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE state = :state AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_state_down(state int, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs WHERE state = :state AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query job_page_queue(queue text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE queue = :queue AND queue <> 'default' AND id > :after ORDER BY id LIMIT :n
+
+-- query job_page_queue_down(queue text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM jobs
+WHERE queue = :queue AND queue <> 'default' AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query job_page_tag(tag_key text, value text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :tag_key AND job_tags.value = :value AND job_tags.job > :after AND jobs.id = job_tags.job
+ORDER BY job_tags.job LIMIT :n
+
+-- query job_page_tag_down(tag_key text, value text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :tag_key AND job_tags.value = :value AND job_tags.job < :before AND jobs.id = job_tags.job
+ORDER BY job_tags.job DESC LIMIT :n
+
+-- query job_page_tag_key(tag_key text, after int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :tag_key AND job_tags.job > :after AND jobs.id = job_tags.job
+ORDER BY job_tags.job LIMIT :n
+
+-- query job_page_tag_key_down(tag_key text, before int, n int) -> {job_line}
+SELECT {job_line_columns} FROM job_tags CROSS JOIN jobs
+WHERE job_tags.key = :tag_key AND job_tags.job < :before AND jobs.id = job_tags.job
+ORDER BY job_tags.job DESC LIMIT :n
+
+-- query run_page_uid(uid int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE uid = :uid AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query run_page_state(state int, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE state = :state AND state <> RUN_SUCCEEDED AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query run_page_queue(queue text, since int, slot int, id int, n int) -> {run_line}
+SELECT {run_line_columns} FROM runs
+WHERE queue = :queue AND queue <> 'default' AND slot >= :since AND (slot, id) < (:slot, :id)
+ORDER BY slot DESC, id DESC LIMIT :n
+
+-- query events_after_owner(owner int, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE owner = :owner AND id > :after ORDER BY id LIMIT :n
+
+-- query events_before_owner(owner int, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE owner = :owner AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query events_after_what(what text, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE what = :what AND what <> 'job.add' AND id > :after ORDER BY id LIMIT :n
+
+-- query events_before_what(what text, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events WHERE what = :what AND what <> 'job.add' AND id < :before ORDER BY id DESC LIMIT :n
+
+-- query events_after_owner_what(owner int, what text, after int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE owner = :owner AND what = :what AND what <> 'job.add' AND id > :after ORDER BY id LIMIT :n
+
+-- query events_before_owner_what(owner int, what text, before int, n int) -> {event_row}
+SELECT {event_columns} FROM events
+WHERE owner = :owner AND what = :what AND what <> 'job.add' AND id < :before ORDER BY id DESC LIMIT :n
+
+-- ======== metrics ========
+
+-- query metric_jobs_tagged(key text, n int) -> id int, uid int, owner text, name text, queued_slot int,
+--	due_slot int, success_at int, failure_at int, missed_at int, took int
+SELECT jobs.id, jobs.uid, jobs.owner, jobs.name,
+	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued INDEXED BY runs_open
+		WHERE queued.job = jobs.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
+	due.slot AS due_slot, coalesce(job_health.success_at, 0) AS success_at, coalesce(job_health.failure_at, 0) AS failure_at,
+	coalesce(job_health.missed_at, 0) AS missed_at, coalesce(job_health.took, 0) AS took
+FROM (SELECT job FROM job_tags WHERE key = :key ORDER BY job LIMIT :n) AS tagged CROSS JOIN jobs
+	LEFT JOIN due ON due.job = jobs.id LEFT JOIN job_health ON job_health.job = jobs.id
+WHERE jobs.id = tagged.job AND jobs.state < JOB_FINISHED
+ORDER BY jobs.id
+
+-- query metric_jobs_all(n int) -> id int, uid int, owner text, name text, queued_slot int,
+--	due_slot int, success_at int, failure_at int, missed_at int, took int
+SELECT listed.id, listed.uid, listed.owner, listed.name,
+	(SELECT min(CASE WHEN queued.attempt > 0 THEN queued.due_at ELSE queued.slot END) FROM runs AS queued INDEXED BY runs_open
+		WHERE queued.job = listed.id AND queued.ended_at = 0 AND queued.state = RUN_QUEUED) AS queued_slot,
+	due.slot AS due_slot, coalesce(job_health.success_at, 0) AS success_at, coalesce(job_health.failure_at, 0) AS failure_at,
+	coalesce(job_health.missed_at, 0) AS missed_at, coalesce(job_health.took, 0) AS took
+FROM (SELECT id, uid, owner, name FROM jobs WHERE state < JOB_FINISHED ORDER BY state, id LIMIT :n) AS listed
+	LEFT JOIN due ON due.job = listed.id LEFT JOIN job_health ON job_health.job = listed.id
+ORDER BY listed.id
 
 -- ======== dead letters ========
 

@@ -89,6 +89,13 @@ static bool find_and_cancel(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %lld", (long long)c->id);
+	if (c->origin) {
+		AUTO_TEXT origin = c->origin(j.spec);
+
+		if (origin)
+			return op_refuse(op, ERR_CONFLICT, "job %lld comes from %s and changes only with that file: edit the file, "
+				"or pause the job with 'jobctl pause %lld'", (long long)c->id, origin, (long long)c->id);
+	}
 	c->name = xstrdup(j.name);
 	c->was = j.state;
 	if (!pause_imposed_on_job(s, c->uid, &j, c->now, &pause, &imposed, e))

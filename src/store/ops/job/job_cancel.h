@@ -13,6 +13,8 @@ struct op_job_cancel {
 	int64_t id;
 	bool running;        /* also ask its running runs to end */
 	usec_t now;
+	/* The crontab that a job with this definition comes from; caller frees; NULL result: none. NULL: not checked. */
+	char *(*origin)(const char *spec);
 	/* results */
 	char *name;          /* owned; NULL: none */
 	enum job_state was;

@@ -11,6 +11,7 @@
 #include "core/time/slots.h"
 #include "store/counters.h"
 #include "store/events.h"
+#include "store/ops/job/job_chains.h"
 #include "store/ops/job/job_finish.h"
 #include "store/ops/job/job_rows.h"
 #include "store/ops/job/jobs.h"
@@ -21,6 +22,7 @@
 #include "store/ops/owners.h"
 #include "store/ops/run/runs.h"
 #include "store/revision.h"
+#include "store/row_ids.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store.h"
@@ -165,6 +167,15 @@ static bool being_planned(const struct op_job_change *c, const struct job_before
 	return c->reschedule && slot_known(b->due) && b->due <= c->to.now;
 }
 
+static bool change_check_chains(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why,
+	struct err *e)
+{
+	struct job_new j = c->to;
+
+	j.uid = b->uid;
+	return job_chains_check(s, &j, c->id, why, e);
+}
+
 static bool change_check(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why, struct err *e)
 {
 	long long id = c->id;
@@ -192,7 +203,8 @@ static bool change_check(struct store *s, const struct op_job_change *c, const s
 		return false;
 	if (why->kind)
 		return true;
-	return change_check_name(s, c, b, why, e) && (why->kind || change_check_limits(s, c, b, why, e));
+	return change_check_name(s, c, b, why, e) && (why->kind || change_check_limits(s, c, b, why, e)) &&
+	       change_check_chains(s, c, b, why, e);
 }
 
 /* ---- runs and slots ---- */
@@ -344,13 +356,14 @@ static bool rewrite_job(struct store *s, const struct op_job_change *c, const st
 	return query_finish(&q);
 }
 
-static bool rewrite_tags(struct store *s, const struct op_job_change *c, struct err *e)
+static bool rewrite_tags(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *e)
 {
 	struct job_new tagged = {.id = c->id, .tags = c->to.tags};
 	AUTO_QUERY q = query_start(s->db, Q_TAGS_DROP, e);
 
 	query_int(&q, c->id);
-	return query_finish(&q) && job_tags_insert(s, &tagged, e);
+	return query_finish(&q) && job_tags_insert(s, &tagged, e) &&
+	       job_chains_rewrite(s, &(struct job_new){.id = c->id, .uid = b->uid, .after = c->to.after, .after_mode = c->to.after_mode}, e);
 }
 
 static void change_count(struct store *s, const struct op_job_change *c, const struct job_before *b)
@@ -383,7 +396,7 @@ static bool change_rows(struct store *s, struct op_job_change *c, const struct j
 	c->state = becomes(c, b);
 	c->revision = b->revision + 1;
 	if ((c->reschedule && !unplan(s, c, e)) || !rewrite_runs(s, c, b, e) || !rewrite_job(s, c, b, e) ||
-	    !rewrite_tags(s, c, e) || !put_history(s, c, b, by, e) ||
+	    !rewrite_tags(s, c, b, e) || !put_history(s, c, b, by, e) ||
 	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
 		return false;
 	change_count(s, c, b);
@@ -441,4 +454,11 @@ void job_change_reset(struct op *op)
 
 	c->revision = c->unplanned = c->run = 0;
 	c->was = c->state = JOB_ACTIVE;
+}
+
+void job_change_owners(const struct store *s, const struct op *op, struct set *owners, struct set *jobs)
+{
+	(void)s;
+	(void)owners;
+	set_id(jobs, job_change_op(op)->id);
 }

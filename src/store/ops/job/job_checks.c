@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/pause.h"
+#include "store/ops/job/job_chains.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/limits.h"
@@ -112,7 +113,7 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 			continue;
 		if (j->uid != uid) { /* jobs of one owner are usually adjacent */
 			uid = j->uid;
-			if (!owner_live_jobs(s, j->uid, &live, e))
+			if (!owner_count_read(s, COUNT_OWNER, j->uid, j->limit, &live, e))
 				return false;
 			for (size_t k = 0; k < i; k++)
 				live += a[k].j->uid == j->uid && !a[k].err.kind;
@@ -143,7 +144,7 @@ static bool new_jobs_check_bytes(struct store *s, struct adding *a, size_t n, st
 			continue;
 		if (j->uid != uid) {
 			uid = j->uid;
-			if (!owner_quota_used(s, j->uid, &used, e))
+			if (!owner_count_read(s, COUNT_STORE, j->uid, j->bytes_limit, &used, e))
 				return false;
 			for (size_t k = 0; k < i; k++)
 				used += a[k].j->uid == j->uid && !a[k].err.kind ? JOB_BYTES + (int64_t)strlen(a[k].j->spec) : 0;
@@ -276,7 +277,7 @@ static bool check_paused_names(struct store *s, struct adding *a, size_t n, stru
 bool job_check_all(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	return check_limits(s, a, n, e) && new_jobs_check_bytes(s, a, n, e) && check_late(s, a, n, e) && check_queues(s, a, n, e) &&
-	       check_paused_names(s, a, n, e);
+	       check_paused_names(s, a, n, e) && job_chains_check_all(s, a, n, e);
 }
 
 bool job_check_known(struct store *s, struct adding *a, struct err *e)

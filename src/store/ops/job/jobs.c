@@ -8,14 +8,18 @@
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "core/job/run.h"
+#include "core/time/slots.h"
 #include "store/counters.h"
 #include "store/events.h"
+#include "store/ops/job/job_chains.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/job_checks.h"
+#include "store/ops/job/job_names.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owner_quota.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/slot_density.h"
+#include "store/row_ids.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -23,7 +27,6 @@
 
 #define CHUNK_JOBS 1000
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
-#define DENSITIES_MAX 8          /* slots of a chunk whose jobs are counted */
 
 int64_t job_content_digest(int64_t uid, const char *content)
 {
@@ -83,6 +86,19 @@ static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err 
 			in->inserted = true;
 	}
 	return !q.failed;
+}
+
+/* Inserts jobs whose names and keys are free, without waiting for a reply. */
+static bool insert_new_rows(struct store *s, struct adding *a, size_t n, struct err *e)
+{
+	AUTO_SET set = {};
+
+	for (size_t i = 0; i < n; i++)
+		if (!a[i].err.kind && !a[i].j->existed) {
+			job_row_describe(&set, a[i].j);
+			a[i].inserted = true;
+		}
+	return set_execute(s, Q_JOBS_INSERT_NEW, &set, e);
 }
 
 static bool drop_key(struct store *s, int64_t id, struct err *e)
@@ -210,10 +226,29 @@ static bool insert_pauses(struct store *s, struct set *set, struct err *e)
 	return query_finish(&q);
 }
 
-static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err *e)
+/* The first runs of new jobs. On a server no reply is needed: a new job has no other run. */
+static bool insert_first_runs(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	AUTO_SET runs = {};
+
+	for (size_t i = 0; i < n; i++)
+		if (a[i].inserted && a[i].j->run_at)
+			first_run_describe(&runs, a[i].j);
+	if (!s->db->defer)
+		return runs_insert(s, &runs, NULL, e);
+	for (size_t i = 0; i < n; i++)
+		if (a[i].inserted && a[i].j->run_at) {
+			counter_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(a[i].j), 1);
+			owner_quota_add(s, a[i].j->uid, RUN_BYTES);
+			wakeup_claim_by(s, a[i].j->run_at + a[i].j->run_delay);
+		}
+	return set_execute(s, Q_RUNS_INSERT_NEW, &runs, e);
+}
+
+static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err *e)
+{
 	AUTO_SET tags = {};
+	AUTO_SET links = {};
 	AUTO_SET due = {};
 	AUTO_SET pauses = {};
 
@@ -228,10 +263,9 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 		event_add(s, &(struct event_new){.at = j->now, .by = a[i].by, .what = EVENT_JOB_ADD, .object = j->name,
 			.job = j->id, .owner = j->uid});
 		describe_tags(&tags, j);
+		job_chains_describe(&links, j);
 		if (j->paused)
 			describe_pause(&pauses, j, a[i].by);
-		if (j->run_at)
-			first_run_describe(&runs, j);
 		if (j->next_slot) {
 			set_item(&due);
 			set_int(&due, "job", j->id);
@@ -239,8 +273,8 @@ static bool insert_rest(struct store *s, struct adding *a, size_t n, struct err 
 			set_int(&due, "slot", j->next_slot);
 		}
 	}
-	return set_execute(s, Q_TAGS_INSERT, &tags, e) && set_execute(s, Q_DUE_INSERT, &due, e) && insert_pauses(s, &pauses, e) &&
-	       runs_insert(s, &runs, NULL, e);
+	return set_execute(s, Q_TAGS_INSERT, &tags, e) && set_execute(s, Q_CHAINS_INSERT, &links, e) && set_execute(s, Q_DUE_INSERT, &due, e) && insert_pauses(s, &pauses, e) &&
+	       insert_first_runs(s, a, n, e);
 }
 
 static bool job_ids_assign(struct store *s, struct adding *a, size_t n, struct err *e)
@@ -268,9 +302,11 @@ static bool densities_count(struct store *s, struct adding *a, size_t n, struct 
 	struct {
 		usec_t slot;
 		int64_t jobs;
-	} seen[DENSITIES_MAX];
+	} seen[SLOT_DENSITIES_MAX];
 	size_t known = 0, k;
 
+	if (s->db->defer)
+		return slot_density_send(s, a, n, e);
 	for (size_t i = 0; i < n; i++) {
 		struct job_new *j = a[i].j;
 
@@ -278,7 +314,7 @@ static bool densities_count(struct store *s, struct adding *a, size_t n, struct 
 			continue;
 		for (k = 0; k < known && seen[k].slot != j->next_slot; k++)
 			;
-		if (k == DENSITIES_MAX)
+		if (k == SLOT_DENSITIES_MAX)
 			continue;
 		if (k == known) {
 			seen[known++].slot = j->next_slot;
@@ -290,10 +326,21 @@ static bool densities_count(struct store *s, struct adding *a, size_t n, struct 
 	return true;
 }
 
+static void first_slots_compute(struct adding *a, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (a[i].j->first_slot && !a[i].err.kind)
+			a[i].j->first_slot(a[i].j, a[i].j->first_slot_arg);
+}
+
 static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e)
 {
-	if (!job_check_all(s, a, n, e) || !job_ids_assign(s, a, n, e) || !insert_rows(s, a, n, e))
+	AUTO_DONE(job_names) names = {};
+
+	if (!job_names_send(&names, s, a, n, e) || !job_check_all(s, a, n, e) || !job_ids_assign(s, a, n, e) || !job_names_read(&names) ||
+	    !(names.free ? insert_new_rows : insert_rows)(s, a, n, e))
 		return false;
+	first_slots_compute(a, n);
 	for (size_t i = 0; i < n; i++)
 		if (!job_check_known(s, &a[i], e) ||
 		    (!a[i].err.kind && !a[i].inserted && !a[i].met && !conflict_explain(s, &a[i], e)))
@@ -341,6 +388,22 @@ bool job_add_apply(struct store *s, struct op *const *ops, size_t n, struct err 
 	return ok;
 }
 
+bool job_add_many(struct store *s, const struct job_add_list *l, struct err *why, size_t *ret_failed, struct err *e)
+{
+	struct adding *a = xcalloc(l->n ? l->n : 1, sizeof(*a));
+	bool ok;
+
+	for (size_t i = 0; i < l->n; i++)
+		a[i] = (struct adding){.j = &l->v[i], .by = l->by};
+	ok = add_all(s, a, l->n, true, e);
+	for (size_t i = 0; ok && i < l->n && !why->kind; i++) {
+		*why = a[i].err;
+		*ret_failed = i;
+	}
+	free(a);
+	return ok;
+}
+
 static void refuse_bulk(struct op *op, const struct adding *a)
 {
 	for (size_t i = job_bulk_op(op)->n; i-- > 0;) {
@@ -384,6 +447,8 @@ void job_new_reset(struct job_new *j)
 {
 	j->id = j->run = j->density = 0;
 	j->existed = j->replaced = false;
+	if (j->first_slot)
+		j->next_slot = slot_search_from(j->now); /* the job gets another number */
 }
 
 void job_add_reset(struct op *op)
@@ -403,4 +468,50 @@ void job_bulk_reset(struct op *op)
 void job_bulk_free(struct op *op)
 {
 	free(job_bulk_op(op)->v);
+}
+
+/* ---- locks ---- */
+
+/* The job is new to all other engines, and nothing that it refers to can be changed by them. */
+static bool job_new_stands_alone(const struct job_new *j)
+{
+	return (!j->queue || strcmp(j->queue, QUEUE_DEFAULT) == 0) && (!j->after || j->after->n == 0) &&
+	       (!j->name || j->if_exists == EXISTS_ERROR);
+}
+
+bool job_add_stands_alone(const struct op *op)
+{
+	return job_new_stands_alone(&job_add_op(op)->job);
+}
+
+bool job_bulk_stands_alone(const struct op *op)
+{
+	const struct op_job_bulk *o = job_bulk_op(op);
+
+	for (size_t i = 0; i < o->n; i++)
+		if (!job_new_stands_alone(&o->v[i]))
+			return false;
+	return true;
+}
+
+void job_new_owner(const struct store *s, const struct job_new *j, struct set *owners)
+{
+	int64_t n;
+
+	if (j->name || j->key || (j->limit && !owner_count_is_low(s, COUNT_OWNER, j->uid, j->limit, &n)) ||
+	    (j->bytes_limit && !owner_count_is_low(s, COUNT_STORE, j->uid, j->bytes_limit, &n)))
+		set_id(owners, j->uid);
+}
+
+void job_add_owners(const struct store *s, const struct op *op, struct set *owners, struct set *jobs)
+{
+	(void)jobs;
+	job_new_owner(s, &job_add_op(op)->job, owners);
+}
+
+void job_bulk_owners(const struct store *s, const struct op *op, struct set *owners, struct set *jobs)
+{
+	(void)jobs;
+	for (size_t i = 0; i < job_bulk_op(op)->n; i++)
+		job_new_owner(s, &job_bulk_op(op)->v[i], owners);
 }

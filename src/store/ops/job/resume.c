@@ -316,3 +316,11 @@ void resume_reset(struct op *op)
 	r->found = false;
 	r->released = 0;
 }
+
+void resume_owners(const struct store *s, const struct op *op, struct set *owners, struct set *jobs)
+{
+	(void)s;
+	(void)owners;
+	if (resume_op(op)->scope == PAUSE_JOB)
+		set_id(jobs, resume_op(op)->job);
+}

@@ -279,7 +279,7 @@ static bool leader_work(struct store *s, struct op *op, struct err *e)
 	if (live.n > 1 && !leader_worked(s, l->now, e))
 		return false;
 	if (l->lost.n > 0 || l->dead > 0 || l->moved > 0)
-		wakeup_peers(s, false);
+		wakeup_peers(s);
 	return true;
 }
 

@@ -99,7 +99,7 @@ static bool lease_facts_read(struct store *s, struct op_lease *l, struct query *
  * Reads whether this node leads. The engine adds the audit event in another batch: events are
  * serialised, and a renewal must not wait.
  */
-static bool leader_result_read(struct renewal *r, struct store *s, struct op_lease *l, bool takes, bool *ret_yields)
+static bool leader_result_read(struct renewal *r, struct store *s, struct op_lease *l, bool takes)
 {
 	l->leads = query_row(&r->keep);
 	if (!r->keep.failed && takes) {
@@ -108,8 +108,8 @@ static bool leader_result_read(struct renewal *r, struct store *s, struct op_lea
 	}
 	if (r->keep.failed || r->take.failed || (takes && !query_finish(&r->began)))
 		return false;
-	*ret_yields = query_row(&r->yield);
-	l->leads = l->leads && !*ret_yields;
+	l->yielded = query_row(&r->yield);
+	l->leads = l->leads && !l->yielded;
 	s->leads = l->leads;
 	return !r->yield.failed;
 }
@@ -137,7 +137,6 @@ static bool lease_renew_once(struct store *s, struct op *op, bool at_once, bool 
 {
 	struct op_lease *l = lease_op(op);
 	__attribute__((cleanup(renewal_done))) struct renewal r = {};
-	bool yields = false;
 
 	*ret_free = false;
 	renewal_bind(&r, s, l, e);
@@ -149,9 +148,9 @@ static bool lease_renew_once(struct store *s, struct op *op, bool at_once, bool 
 		return !r.node.failed && explain_fenced(s, op, e);
 	}
 	l->now = s->db->ops->reconnects ? query_get_int(&r.node) : 0;
-	if (!leader_result_read(&r, s, l, takes, &yields) || !lease_facts_read(s, l, &r.facts))
+	if (!leader_result_read(&r, s, l, takes) || !lease_facts_read(s, l, &r.facts))
 		return false;
-	*ret_free = l->leader_remains == 0 && l->stands && !l->resigns && !l->draining && !yields;
+	*ret_free = l->leader_remains == 0 && l->stands && !l->resigns && !l->draining && !l->yielded;
 	return true;
 }
 
@@ -191,7 +190,7 @@ void lease_reset(struct op *op)
 {
 	struct op_lease *l = lease_op(op);
 
-	l->displaced = l->leads = l->took = l->draining = false;
+	l->displaced = l->leads = l->took = l->yielded = l->draining = false;
 	l->now = l->term = l->others = l->leader_remains = 0;
 	l->segments = 0;
 	l->first_slot = l->worked = 0;

@@ -25,6 +25,7 @@ struct op_lease {
 	bool displaced;              /* a newer engine has this node name */
 	usec_t now;                  /* clock of the server; 0: SQLite, which has none of its own */
 	bool leads, took;            /* took: it did not lead before */
+	bool yielded;                /* it gave the leader lease up: it resigned, or was told to, or is drained */
 	int64_t term;                /* of the current leader; never decreases */
 	usec_t leader_remains;       /* until the lease of the current leader ends */
 	int64_t others;              /* other live nodes */

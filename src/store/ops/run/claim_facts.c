@@ -274,6 +274,7 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 		j->bucket = j->reserved = query_get_int(&q);
 		j->unmet = !says.met;
 		j->unknown = says.unknown;
+		j->withheld = says.withheld;
 		j->rate = says.rate;
 	}
 	return !q.failed;

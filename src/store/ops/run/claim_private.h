@@ -49,6 +49,7 @@ struct job_now {
 	bool skip_waiting;           /* a newer run replaces the waiting ones */
 	struct candidate *held;      /* candidate of this claim that waits to replace the active runs */
 	bool unmet, unknown;
+	const char *withheld;        /* static; NULL: its slots run */
 	usec_t unmet_slot;           /* the newest slot that waits for a condition */
 	struct rate rate;
 	usec_t bucket, reserved;     /* reserved: as if the runs that wait for the rate had started */

@@ -35,6 +35,7 @@ static struct claim_verdict verdict(const struct candidate *r)
 	f.taken = j->taken;
 	f.waiting = j->waiting;
 	f.unmet = r->gated && j->unmet;
+	f.withheld = r->gated ? j->withheld : NULL;
 	f.unknown = j->unknown;
 	if (r->gated && !policy_rate_take(&j->rate, f.now, &bucket, &again))
 		f.rate_at = again;
@@ -441,6 +442,37 @@ static void claimed_add(struct claim_list *l, struct query *q)
 	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
 }
 
+/* How the last attempts of runs ended that are tried again. */
+static bool claimed_previous_read(struct store *s, struct claim_list *l, struct err *e)
+{
+	AUTO_DONE(map) by_run = {};
+	AUTO_SET ids = {};
+	AUTO_QUERY q = {};
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].run->attempt > 0) {
+			map_put(&by_run, l->v[i].run->id, l->v[i].run);
+			set_id(&ids, l->v[i].run->id);
+		}
+	if (ids.n == 0)
+		return true;
+	q = query_start(s->db, Q_ATTEMPTS_LAST, e);
+	query_text(&q, set_json(&ids));
+	while (query_row(&q)) {
+		struct run *r = map_get(&by_run, query_get_int(&q));
+		struct attempt *a = xcalloc(1, sizeof(*a));
+
+		a->outcome = (enum attempt_outcome)query_get_int(&q);
+		a->exit_code = query_get_int(&q);
+		a->term_signal = query_get_int(&q);
+		a->error = query_get_copy(&q);
+		a->node_name = query_get_copy(&q);
+		attempt_free(r->previous);
+		r->previous = a;
+	}
+	return !q.failed;
+}
+
 bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET_CLAIMED, e);
@@ -448,7 +480,7 @@ bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, s
 	query_text(&q, ids);
 	while (query_row(&q))
 		claimed_add(ret, &q);
-	return !q.failed;
+	return !q.failed && claimed_previous_read(s, ret, e);
 }
 
 bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e)

@@ -19,6 +19,7 @@ void claim_list_done(struct claim_list *l);
 struct gate_says {
 	bool met;         /* its conditions hold */
 	bool unknown;     /* not met, because the machine does not report the value */
+	const char *withheld; /* why its slots do not run: static; NULL: they run */
 	struct rate rate; /* n 0: none */
 };
 /* Pure; called on the store thread inside the transaction. */

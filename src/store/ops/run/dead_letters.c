@@ -192,6 +192,7 @@ static bool dead_letters_apply_one(struct store *s, struct op *op, struct err *e
 		op_refuse(op, d->why.kind, "%s", d->why.msg);
 	if (changed.n == 0)
 		return true;
+	counter_change(s, COUNT_DEAD, 0, "", -(int64_t)changed.n);
 	return (op->kind == OP_DEAD_RETRY ? dead_letters_queue(s, &changed, d->now, e) : set_execute(s, Q_DEAD_PURGE, &changed, e)) &&
 	       row_runs_read(s, set_json(&changed), &d->runs, e);
 }

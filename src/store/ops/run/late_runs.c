@@ -116,6 +116,7 @@ static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, 
 		m.slot = query_get_int(&q);
 		m.notifies = query_get_int(&q);
 		outcome_note(s, &m);
+		counter_slots(s, m.state, m.reason, 1);
 		o->missed++;
 	}
 	return !q.failed && job_finish_idle(s, set_json(jobs), o->now, NULL, e);

@@ -10,6 +10,7 @@
 #include "store/ops/node/nodes.h"
 #include "store/ops/op_private.h"
 #include "store/ops/run/runs.h"
+#include "store/row_ids.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"

@@ -52,6 +52,7 @@ static void note_skipped(struct store *s, int64_t id, enum run_state state, stru
 	o.reason = query_get_text(q);
 	o.notifies = query_get_int(q);
 	outcome_note(s, &o);
+	counter_slots(s, state, o.reason, query_get_int(q));
 }
 
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
@@ -120,6 +121,7 @@ bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_ch
 		o.reason = query_get_text(&q);
 		o.notifies = query_get_int(&q);
 		outcome_note(s, &o);
+		counter_slots(s, o.state, o.reason, 1);
 		run_changes_add(ret, &(struct run_change){.job = o.job, .run = o.run, .fence = fence, .state = o.state});
 		set_id(jobs, o.job);
 	}

@@ -27,6 +27,7 @@ bool run_cancel_queued(struct store *s, struct set *set, const char *reason, use
 	while (query_row(&q)) {
 		query_get_int(&q);
 		counter_move(s, COUNT_RUNS, RUN_QUEUED, RUN_CANCELLED, query_get_text(&q));
+		counter_slots(s, RUN_CANCELLED, reason, 1);
 		++*ret_n;
 	}
 	return !q.failed;

@@ -14,6 +14,7 @@
 #include "store/ops/job/pauses.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owner_quota.h"
+#include "store/ops/run/run_results.h"
 #include "store/outcomes.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -30,6 +31,8 @@ struct held {
 	enum job_state job_state;
 	usec_t slot;   /* slot_last */
 	bool notifies;
+	bool chained;  /* another job may run after this one */
+	usec_t slot_first;
 };
 struct locked_runs {
 	struct held *v;
@@ -69,6 +72,8 @@ static bool runs_lock(struct store *s, struct set *ids, struct locked_runs *l, s
 		h->job_state = (enum job_state)query_get_int(&q);
 		h->slot = query_get_int(&q);
 		h->notifies = query_get_int(&q);
+		h->chained = query_get_int(&q);
+		h->slot_first = query_get_int(&q);
 		map_put(&l->by_id, h->id, h);
 	}
 	return !q.failed;
@@ -179,7 +184,7 @@ static void describe_attempt(struct set *set, const struct attempt *a, enum atte
 
 static bool attempt_ran(enum attempt_outcome o)
 {
-	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED;
+	return o != ATTEMPT_NOT_STARTED && o != ATTEMPT_DENIED && o != ATTEMPT_GATED;
 }
 
 /* 'held' is the row before the end. A run that was replaced keeps that reason. */
@@ -213,6 +218,7 @@ static void run_end_describe(struct set *set, const struct op_ended *o, const st
 struct ending {
 	struct locked_runs held;
 	struct set moves, attempts, stale, jobs, tails;
+	struct results_new results;
 	struct map finished;
 	struct map late; /* run → fence: written as stale in this group */
 	usec_t now;
@@ -226,6 +232,7 @@ static void ending_done(struct ending *n)
 	set_done(&n->stale);
 	set_done(&n->jobs);
 	set_done(&n->tails);
+	results_new_done(&n->results);
 	map_done(&n->finished);
 	map_done(&n->late);
 }
@@ -301,11 +308,16 @@ static bool end_one(struct store *s, struct op *op, struct ending *n, struct err
 	run_end_describe(&n->moves, o, h);
 	count_output(s, h->uid, &o->attempt, 0);
 	describe_attempt(&n->attempts, &o->attempt, o->attempt.outcome, o->node);
+	results_new_add(s, &n->results, h->id, h->uid, h->slot_first, o->attempt.number <= 1, &o->results);
+	if (o->dead && o->became == o->state)
+		counter_change(s, COUNT_DEAD, 0, "", 1);
 	if (o->became != RUN_QUEUED) {
+		counter_slots(s, o->became, end_reason(o, h), 1);
 		set_id(&n->jobs, h->job);
 		outcome_note(s, &(struct outcome){.job = h->job, .run = h->id, .state = o->became,
 			.notifies = h->notifies, .slot = h->slot, .at = o->attempt.ended_at,
-			.took = o->attempt.started_at ? o->attempt.ended_at - o->attempt.started_at : 0});
+			.took = o->attempt.started_at ? o->attempt.ended_at - o->attempt.started_at : 0,
+			.output = o->attempt.output_bytes > 0});
 	} else {
 		wakeup_claim_by(s, o->due_at);
 	}
@@ -391,6 +403,28 @@ static bool put_tails(struct store *s, struct set *tails, struct err *e)
 	return !q.failed;
 }
 
+/* Queues the runs of jobs that run after those whose runs are final now. */
+static bool run_end_chains(struct store *s, struct op *const *ops, size_t n, const struct ending *end, struct err *e)
+{
+	struct chain_end *v = NULL;
+	size_t count = 0;
+	bool ok;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct op_ended *o = run_ended_op(ops[i]);
+		const struct held *h = map_get(&end->held.by_id, o->attempt.run);
+
+		if (!h || h->ended_by != ops[i] || !h->chained || o->became == RUN_QUEUED)
+			continue;
+		v = xgrow(v, count, sizeof(*v));
+		v[count++] = (struct chain_end){.op = o, .job = h->job, .run = h->id, .slot = h->slot_first, .state = o->became,
+			.exit_code = o->attempt.exit_code};
+	}
+	ok = chains_fire(s, v, count, end->now, e);
+	free(v);
+	return ok;
+}
+
 bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(ending) end = {};
@@ -405,11 +439,11 @@ bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct er
 			return false;
 		describe_tail(&end.tails, ops[i]);
 	}
-	if (!put_tails(s, &end.tails, e) || !set_execute(s, Q_RUNS_END, &end.moves, e) || !set_execute(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
+	if (!put_tails(s, &end.tails, e) || !results_new_write(s, &end.results, e) || !set_execute(s, Q_RUNS_END, &end.moves, e) || !set_execute(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
 	    !set_execute(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
 	    (end.jobs.n > 0 && !job_finish_idle(s, set_json(&end.jobs), end.now, &end.finished, e)))
 		return false;
-	if (!suspended_jobs_write(s, ops, n, end.now, e))
+	if (!suspended_jobs_write(s, ops, n, end.now, e) || !run_end_chains(s, ops, n, &end, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct op_ended *o = run_ended_op(ops[i]);
@@ -445,6 +479,7 @@ static bool give_back(struct store *s, const struct op_give_back *g, const struc
 		query_int(&q, g->due_at);
 		return query_finish(&q);
 	}
+	counter_slots(s, RUN_CANCELLED, "cancelled", 1);
 	run_end_describe(&set, &(struct op_ended){
 		.attempt = {.run = g->run, .ended_at = g->now, .exit_code = -1},
 		.state = RUN_QUEUED,
@@ -489,6 +524,8 @@ void run_ended_free(struct op *op)
 	struct op_ended *o = run_ended_op(op);
 
 	free(o->tail);
+	strv_done(&o->results);
+	free(o->parent);
 	free(o->attempt.node);
 	free(o->attempt.spawner);
 	free(o->attempt.error);

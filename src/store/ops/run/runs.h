@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inserts runs; records their start, end or return to the queue. */
 #pragma once
+#include "base/text.h"
 #include "core/decide/judge.h"
 #include "core/job/policy.h"
 #include "core/job/run.h"
 #include "store/ops/op.h"
+#include "store/ops/run/chains.h"
 #include <stddef.h>
 
 struct set;
@@ -40,8 +42,11 @@ struct op_ended {
 	char reason[RUN_REASON_MAX]; /* empty: none */
 	bool failure, lost;          /* which counter of the run is increased */
 	bool dead;                   /* the run becomes a dead letter */
+	struct strv results;         /* KEY=VALUE, valid; see core/job/result.h */
 	char *tail;                  /* owned, base64: the end of the output, for other nodes; NULL: not stored */
 	bool pause;                  /* the exit code pauses the job */
+	chain_fn *chain;             /* how jobs that run after this one begin; NULL: with the default policy */
+	char *parent;                /* owned: lines NAME=VALUE about the run for these jobs; NULL: none */
 	const char *suspend;         /* static: why the job is suspended; NULL: it is not */
 	/* results */
 	enum run_state became;       /* 'state', or RUN_CANCELLED instead of RUN_QUEUED if the job was cancelled */

@@ -16,6 +16,7 @@
 #include "store/ops/owners.h"
 #include "store/ops/run/runs.h"
 #include "store/pause_rows.h"
+#include "store/row_ids.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -23,13 +24,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool refuse_paused(struct op *op, const struct job_row *j, const struct pause_order *p)
+/* A run as by the schedule is recorded as skipped; any other trigger is refused. */
+static bool refuse_paused(struct op *op, const struct job_row *j, const struct pause_order *p, const char **ret_skip)
 {
 	AUTO_DONE(buf) about = {};
 	AUTO_DONE(buf) why = {};
 	AUTO_DONE(buf) remedy = {};
 	AUTO_TEXT ref = j->name ? xstrdup(j->name) : xprintf("%" PRId64, j->id);
 
+	if (trigger_op(op)->as_scheduled) {
+		*ret_skip = p->scope == PAUSE_FREEZE ? "frozen" : "paused";
+		return true;
+	}
 	job_row_words(j, &about);
 	pause_words(p, &why);
 	pause_remedy(p, ref, &remedy);
@@ -60,8 +66,11 @@ static bool check_imposed(struct store *s, struct op *op, const struct job_row *
 	return true;
 }
 
-/* Refuses the operation if a pause applies to the job. False: the database failed. */
-static bool check_pauses(struct store *s, struct op *op, const struct job_row *j, struct err *e)
+/*
+ * Refuses the operation if a pause applies to the job, or sets the reason to skip the run. False: the
+ * database failed.
+ */
+static bool check_pauses(struct store *s, struct op *op, const struct job_row *j, const char **ret_skip, struct err *e)
 {
 	const struct op_trigger *t = trigger_op(op);
 	const struct pause_target target = {.uid = j->uid, .queue = j->queue, .tags = t->tags};
@@ -69,20 +78,21 @@ static bool check_pauses(struct store *s, struct op *op, const struct job_row *j
 	AUTO_DONE(pause_order) own = {};
 	const struct pause_order *found;
 
-	if (!pause_rows_read(s, j->uid, &all, e) || !check_imposed(s, op, j, &all, &target, e))
+	if (!pause_rows_read(s, j->uid, &all, e) ||
+	    (!t->as_scheduled && !check_imposed(s, op, j, &all, &target, e)))
 		return false;
 	if (!op->ok || t->forced)
 		return true;
 	found = pause_find(&all, &target, t->now);
 	if (found && found->scope == PAUSE_FREEZE)
-		return refuse_paused(op, j, found);
+		return refuse_paused(op, j, found, ret_skip);
 	if (j->state == JOB_PAUSED) {
 		if (!pause_row_of_job(s, j, &own, e))
 			return false;
 		if (!own.until || own.until > t->now)
-			return refuse_paused(op, j, &own);
+			return refuse_paused(op, j, &own, ret_skip);
 	}
-	return !found || refuse_paused(op, j, found);
+	return !found || refuse_paused(op, j, found, ret_skip);
 }
 
 static bool check_state(struct op *op, const struct job_row *j)
@@ -125,21 +135,28 @@ static bool finished_job_revive(struct store *s, struct op *op, struct job_row *
 
 /* ---- the run ---- */
 
-/* Each trigger has its own slot, even if two arrive in the same microsecond. */
+/*
+ * Each trigger has its own slot, even if two arrive in the same microsecond. A slot of the schedule is a
+ * whole second.
+ */
 static bool free_slot(struct store *s, const struct op_trigger *t, usec_t *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUN_MANUAL_LAST, e);
+	usec_t from = t->as_scheduled ? t->now / USEC_SEC * USEC_SEC : t->now;
 
 	query_int(&q, t->job);
-	query_int(&q, t->now);
-	*ret = query_row(&q) ? query_get_int(&q) + 1 : t->now;
+	query_int(&q, from);
+	*ret = from;
+	if (query_row(&q))
+		*ret = t->as_scheduled ? (query_get_int(&q) / USEC_SEC + 1) * USEC_SEC : query_get_int(&q) + 1;
 	return !q.failed;
 }
 
-static bool make_run(struct store *s, struct op *op, const struct job_row *j, struct err *e)
+static bool make_run(struct store *s, struct op *op, const struct job_row *j, const char *skip, struct err *e)
 {
 	struct op_trigger *t = trigger_op(op);
-	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = RUN_QUEUED, .due_at = t->now,
+	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = skip ? RUN_SKIPPED : RUN_QUEUED,
+		.reason = skip, .due_at = t->now + (t->as_scheduled && !skip ? t->delay : 0),
 		.now = t->now, .revision = j->revision, .priority = j->priority, .queue = j->queue, .policy = t->policy,
 		.forced = !t->forced ? FORCE_NONE : t->overrides_freeze ? FORCE_FREEZE : FORCE_PAUSE, .params = t->params};
 	AUTO_SET set = {};
@@ -148,7 +165,7 @@ static bool make_run(struct store *s, struct op *op, const struct job_row *j, st
 		return false;
 	runs_describe(&set, &r);
 	event_add(s, &(struct event_new){.at = t->now, .by = &op->act.by, .what = EVENT_RUN_TRIGGER, .object = j->name,
-		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : NULL});
+		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : t->as_scheduled ? "as scheduled" : NULL});
 	return runs_insert(s, &set, NULL, e) && row_run_read(s, -1, r.id, &t->run, e) &&
 	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run does not exist"));
 }
@@ -167,6 +184,7 @@ static bool trigger_check_bytes(struct store *s, struct op *op, const struct job
 static bool trigger_run(struct store *s, struct op *op, struct err *e)
 {
 	AUTO_DONE(job_row) j = {};
+	const char *skip = NULL;
 
 	if (!job_row_lock(s, trigger_op(op)->uid, trigger_op(op)->job, &j, e))
 		return false;
@@ -174,11 +192,11 @@ static bool trigger_run(struct store *s, struct op *op, struct err *e)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, trigger_op(op)->job);
 	if (trigger_op(op)->uid == OWNER_NOT_ROOT && owner_uid(j.uid) == 0)
 		return op_refuse(op, ERR_DENIED, "job %" PRId64 " is root's; only root runs it", trigger_op(op)->job);
-	if (!check_state(op, &j) || (op->ok && !check_pauses(s, op, &j, e)))
+	if (!check_state(op, &j) || (op->ok && !check_pauses(s, op, &j, &skip, e)))
 		return false;
-	if (op->ok && j.state == JOB_FINISHED && !finished_job_revive(s, op, &j, e))
+	if (op->ok && !skip && j.state == JOB_FINISHED && !finished_job_revive(s, op, &j, e))
 		return false;
-	return !op->ok || (trigger_check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, e)));
+	return !op->ok || (trigger_check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, skip, e)));
 }
 
 bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
@@ -192,4 +210,11 @@ bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err 
 void trigger_reset(struct op *op)
 {
 	run_free(STEAL(trigger_op(op)->run));
+}
+
+void trigger_owners(const struct store *s, const struct op *op, struct set *owners, struct set *jobs)
+{
+	(void)s;
+	(void)owners;
+	set_id(jobs, trigger_op(op)->job);
 }

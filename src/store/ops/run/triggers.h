@@ -17,6 +17,8 @@ struct op_trigger {
 	const struct strv *tags; /* borrowed */
 	const char *params;  /* borrowed JSON; NULL: none */
 	bool forced;         /* ignores pauses and active runs of the job */
+	bool as_scheduled;   /* as a slot of the schedule: a pause skips the run, and jitter delays it */
+	usec_t delay;        /* jitter, with as_scheduled */
 	bool overrides_freeze;          /* with forced: also ignores a freeze, for an administrator */
 	int64_t limit;       /* live jobs the owner may have if the job is revived; 0: no limit */
 	int64_t bytes_limit; /* of all rows of the owner; 0: no limit */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs libcurl transfers on an sd-event loop, several at a time. */
+#pragma once
+#include "base/auto.h"
+#include <stdbool.h>
+
+struct err;
+struct sd_event;
+struct transfers;
+
+/* One transfer, embedded in the structure of its user. */
+struct transfer {
+	void *easy; /* CURL *; owned; made by the user, freed by transfer_done() */
+	/*
+	 * Called from the loop when the transfer has ended, with a CURLcode. The transfer has been
+	 * removed and may be freed.
+	 */
+	void (*on_end)(struct transfer *t, int result);
+	struct transfers *all; /* borrowed; NULL: not started */
+	char error[256];       /* libcurl's description of the error; empty: none */
+	struct transfer *next;
+};
+
+/* All transfers of one object share their open connections; those of two objects do not. */
+bool transfers_new(struct sd_event *ev /* borrowed */, struct transfers **ret, struct err *e);
+void transfers_free(struct transfers *all); /* ends unfinished transfers without on_end() */
+AUTO_DEFINE(transfers);
+
+/* The other options of 'easy' are set already. False: libcurl refuses them. */
+bool transfer_start(struct transfer *t, struct transfers *all);
+void transfer_done(struct transfer *t); /* ends it without on_end(); frees 'easy' */

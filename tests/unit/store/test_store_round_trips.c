@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The round trips to the server that a batch of each operation may take. */
+#include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/jobs.h"
+#include "store/ops/op.h"
+#include "store/ops/run/claims.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/runs.h"
+#include "store/ops/run/triggers.h"
+#include "store/store.h"
+#include "unit/store/store_suite.h"
+
+/* Budgets may be lowered when an operation gets faster, not raised. */
+enum budget {
+	BUDGET_ADD = 1,
+	BUDGET_ADD_NAMED = 2,
+	BUDGET_PLAN = 6,
+	BUDGET_CLAIM = 9,
+	BUDGET_CLAIM_NONE = 3,
+	BUDGET_STARTED = 2,
+	BUDGET_ENDED = 5,
+	BUDGET_CANCEL = 7,
+	BUDGET_CHANGE = 8,
+	BUDGET_TRIGGER = 8,
+};
+
+/* Applies the operations as one batch and compares its round trips with the budget. */
+static void spend(struct store *s, struct op **ops, size_t n, int budget)
+{
+	int64_t before, spent;
+
+	for (size_t i = 0; i < n; i++)
+		assert_non_null(op_kind_name(ops[i]->kind));
+	apply_all(s, NULL, 0); /* BEGIN has a round trip of its own after a pause */
+	before = store_round_trips(s);
+	apply_all(s, ops, n);
+	spent = store_round_trips(s) - before;
+	print_message("%s: %d round trips of %d\n", op_kind_name(ops[0]->kind), (int)spent, budget);
+	if (spent > budget)
+		fail_msg("%zu x %s took %d round trips, more than %d", n, op_kind_name(ops[0]->kind), (int)spent, budget);
+}
+
+static void spend_one(struct store *s, struct op *op, int budget)
+{
+	spend(s, &op, 1, budget);
+	assert_true(op->ok);
+}
+
+static void limit_jobs(struct op *op)
+{
+	job_add_op(op)->job.limit = 100000;
+	job_add_op(op)->job.bytes_limit = INT64_C(1) << 30;
+	job_add_op(op)->job.density_max = 100;
+	job_add_op(op)->job.next_slot = T0 + USEC_HOUR;
+}
+
+static void an_addition_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[20];
+
+	for (int round = 0; round < 4; round++) {
+		for (size_t i = 0; i < ELEMENTS(ops); i++)
+			limit_jobs(ops[i] = op_add(NULL, NULL, NULL));
+		/* the first batches reserve numbers and read the counts of the owner */
+		spend(s, ops, ELEMENTS(ops), round < 2 ? 6 : BUDGET_ADD);
+		for (size_t i = 0; i < ELEMENTS(ops); i++) {
+			assert_true(ops[i]->ok);
+			op_free(ops[i]);
+		}
+	}
+	assert_counts_true(s);
+}
+
+static void an_addition_with_a_name_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+
+	for (int round = 0; round < 4; round++) {
+		AUTO_TEXT name = xprintf("job-%d", round);
+		AUTO_TEXT key = xprintf("key-%d", round);
+		AUTO(op) *op = op_add(name, key, NULL);
+
+		limit_jobs(op);
+		spend_one(s, op, round < 2 ? 7 : BUDGET_ADD_NAMED);
+	}
+	assert_counts_true(s);
+}
+
+static void a_plan_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+	usec_t end = T0 + 10 * USEC_SEC;
+
+	for (int round = 0; round < 3; round++) {
+		AUTO(op) *plan = op_plan(every_second, &end, T0 + round * USEC_SEC);
+
+		for (int i = 0; round == 0 && i < 20; i++)
+			add_due(s, NULL, T0);
+		spend_one(s, plan, BUDGET_PLAN);
+		assert_true(plan_op(plan)->runs > 0);
+	}
+}
+
+static void the_life_of_a_run_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[10];
+
+	for (int i = 0; i < 10; i++)
+		add_job(s, NULL);
+	for (int round = 0; round < 2; round++) {
+		AUTO(op) *claim = op_claim(5, T0);
+		const struct claim_list *got = &claim_op(claim)->claimed;
+
+		spend_one(s, claim, BUDGET_CLAIM);
+		assert_int_equal(got->n, 5);
+		for (size_t i = 0; i < got->n; i++)
+			ops[i] = op_started(got->v[i].run, T0 + 1);
+		spend(s, ops, got->n, BUDGET_STARTED);
+		for (size_t i = 0; i < got->n; i++)
+			op_free(ops[i]);
+		for (size_t i = 0; i < got->n; i++)
+			ops[i] = op_ended(got->v[i].run, ATTEMPT_SUCCEEDED, T0 + 2);
+		spend(s, ops, got->n, BUDGET_ENDED);
+		for (size_t i = 0; i < got->n; i++) {
+			assert_true(ops[i]->ok);
+			op_free(ops[i]);
+		}
+	}
+	for (int round = 0; round < 2; round++) {
+		AUTO(op) *none = op_claim(5, T0 + 3);
+
+		spend_one(s, none, BUDGET_CLAIM_NONE);
+	}
+	assert_counts_true(s);
+}
+
+static void a_change_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+
+	for (int round = 0; round < 2; round++) {
+		int64_t id = add_due(s, round ? "named" : NULL, T0 + USEC_HOUR);
+		AUTO(op) *change = op_new(OP_JOB_CHANGE, NULL, NULL);
+		AUTO(op) *trigger = op_new(OP_TRIGGER, NULL, NULL);
+		AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
+
+		op_fill(job_change_op(change), .uid = -1, .id = id, .what = "all", .reschedule = true,
+			.to = {.spec = "{\"command\":[\"false\"]}", .name = round ? "named" : NULL, .now = T0, .next_slot = T0 + USEC_MIN});
+		spend_one(s, change, BUDGET_CHANGE);
+		op_fill(trigger_op(trigger), .uid = -1, .job = id, .revision = 2, .now = T0);
+		spend_one(s, trigger, BUDGET_TRIGGER);
+		spend_one(s, cancel, BUDGET_CANCEL);
+	}
+	assert_counts_true(s);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(an_addition_stays_within_its_budget),
+	STORE_TEST(an_addition_with_a_name_stays_within_its_budget),
+	STORE_TEST(a_plan_stays_within_its_budget),
+	STORE_TEST(the_life_of_a_run_stays_within_its_budget),
+	STORE_TEST(a_change_stays_within_its_budget),
+};
+const struct suite_part store_round_trips_part = {tests, ELEMENTS(tests)};
