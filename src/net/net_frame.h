@@ -64,7 +64,7 @@ enum net_kind {
 	NET_KIND_WEBHOOK = 1,
 	NET_KIND_ARTIFACT,    /* id: run, attempt: fence. Texts: URL, SHA-256 */
 	NET_KIND_OTLP,        /* spans. id: time, attempt: try. Texts and body as those of a webhook */
-	NET_KIND_CALL,        /* id: run, attempt: fence. Texts: see net/call_payload.h */
+	NET_KIND_CALL,        /* id: run, attempt: fence. Texts: see net/call/call_payload.h */
 	NET_KIND_S3,          /* id: number, attempt: random. Texts: see net/s3_payload.h */
 	NET_KIND_MAX
 };

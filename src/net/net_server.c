@@ -5,7 +5,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "net/artifact_cache.h"
+#include "net/artifact/artifact_cache.h"
 #include "net/net_payload.h"
 #include "net/net_server_private.h"
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns socket addresses into those of the guard, and its refusals into sentences. */
 #include "net/peer_address.h"
-#include "core/job/address_guard.h"
+#include "core/target/address_guard.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>

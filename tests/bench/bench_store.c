@@ -10,7 +10,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "store/store.h"
 #include <err.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/s3_url.h"
+#include "core/target/s3_url.h"
 #include "daemon/archive/archive_names.h"
-#include "net/aws_credentials.h"
-#include "net/aws_sources.h"
-#include "net/s3_xml.h"
+#include "net/aws/aws_credentials.h"
+#include "net/aws/aws_sources.h"
+#include "net/aws/s3_xml.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,41 +8,47 @@
 cat >"${TMPDIR:-/tmp}/layers.$$" <<'RULES'
 src/base | systemd/sd-journal.h
 src/core/time base |
-src/core/job base core/time |
+src/core/target base |
+src/core/job base core/time core/target |
 src/core/start base core/job |
 src/core/decide base core/time core/job |
 src/core/crontab base core/time core/job |
 src/store base core/time core/job store/backend |
 src/store/backend base | sqlite3.h libpq-fe.h
-src/store/ops base core/time core/job core/decide store store/backend store/read store/ops/job store/ops/node store/ops/run |
-src/store/ops/job base core/time core/job core/decide store store/backend store/ops store/ops/run store/read |
-src/store/ops/node base core/time core/job core/decide store store/backend store/ops store/ops/run store/read |
+src/store/ops base core/time core/job core/decide store store/backend store/read store/read/list store/ops/job store/ops/node store/ops/run |
+src/store/ops/job base core/time core/job core/decide store store/backend store/ops store/ops/run store/read store/read/list |
+src/store/ops/node base core/time core/job core/decide store store/backend store/ops store/ops/run store/read store/read/list |
 src/store/ops/run base core/time core/job core/decide store store/backend store/ops store/ops/job store/ops/node |
-src/store/read base core/time core/job core/decide store store/backend |
+src/store/read base core/time core/job core/decide store store/backend store/read/list |
+src/store/read/list base core/time core/job core/decide store store/backend |
 src/wire base core/time core/job | jansson.h gnutls/
 src/exec/proto base core/job core/start | systemd/sd-event.h
 src/exec/child base core/job core/start | seccomp.h
 src/exec/worker base core/job core/start exec/proto exec/child | security/pam_appl.h
 src/exec/spawner base core/crontab core/job core/start exec/proto exec/child exec/worker |
-src/net base core/job net/unpack | systemd/sd-event.h curl/curl.h librdkafka/
+src/net base core/job core/target net/artifact net/aws net/call net/unpack | systemd/sd-event.h curl/curl.h
+src/net/artifact base core/job net net/aws net/unpack | systemd/sd-event.h curl/curl.h
+src/net/aws base core/job core/target net net/call | systemd/sd-event.h curl/curl.h
+src/net/call base core/job core/target net net/aws net/kafka | systemd/sd-event.h curl/curl.h
+src/net/kafka base core/job core/target net net/call | systemd/sd-event.h librdkafka/
 src/net/unpack base | archive.h archive_entry.h seccomp.h
 src/spool base |
 src/web |
-src/daemon/metrics base core/job core/decide store store/ops store/read |
-src/daemon/loop base core/time core/job core/start core/decide store store/backend store/ops store/read net exec/proto daemon/metrics | systemd/ ini.h
+src/daemon/metrics base core/job core/decide store store/ops store/read store/read/list |
+src/daemon/loop base core/time core/job core/target core/start core/decide store store/backend store/ops store/read net exec/proto daemon/metrics | systemd/ ini.h
 src/daemon/trace base core/job net daemon/loop daemon/metrics | systemd/sd-event.h jansson.h
-src/daemon/artifact base core/job exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/schedule base core/time core/job core/start core/crontab core/decide store store/ops store/ops/job store/ops/node store/ops/run wire net exec/proto daemon/loop daemon/artifact daemon/metrics daemon/trace | systemd/sd-event.h
+src/daemon/artifact base core/job core/target exec/proto daemon/loop | systemd/sd-event.h
+src/daemon/schedule base core/time core/job core/target core/start core/crontab core/decide store store/ops store/ops/job store/ops/node store/ops/run wire net exec/proto daemon/loop daemon/artifact daemon/metrics daemon/trace | systemd/sd-event.h
 src/daemon/notify base core/job core/start store store/ops store/read wire exec/proto daemon/loop daemon/metrics | systemd/sd-event.h jansson.h
 src/daemon/container base core/time core/crontab daemon/loop | systemd/sd-event.h microhttpd.h
-src/daemon/crontab base core/time core/job core/crontab core/decide store store/ops store/ops/job store/read wire exec/proto daemon/loop daemon/schedule |
-src/daemon/archive base core/job store store/read wire exec/proto net daemon/loop daemon/metrics | systemd/sd-event.h zlib.h jansson.h
+src/daemon/crontab base core/time core/job core/crontab core/decide store store/ops store/ops/job store/read store/read/list wire exec/proto daemon/loop daemon/schedule |
+src/daemon/archive base core/job core/target store store/read store/read/list wire exec/proto net daemon/loop daemon/metrics | systemd/sd-event.h zlib.h jansson.h
 src/daemon/retention base core/job store store/ops store/read exec/proto daemon/loop daemon/archive | systemd/sd-event.h
-src/daemon/cluster base core/job store store/ops store/ops/node store/read exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/api base core/time core/job core/decide store store/ops store/read wire daemon/loop daemon/api/auth daemon/api/submit daemon/metrics | systemd/ microhttpd.h jansson.h
-src/daemon/api/auth base core/job store store/read daemon/loop | systemd/sd-event.h jansson.h gnutls/ rhonabwy.h
-src/daemon/api/submit base core/time core/job core/start core/decide store store/ops/job store/read wire daemon/loop | jansson.h
-src/daemon/api/routes base core/time core/job core/start core/decide store store/ops store/ops/job store/ops/node store/ops/run store/read wire exec/proto daemon/loop daemon/api daemon/api/auth daemon/api/submit daemon/archive daemon/cluster daemon/retention daemon/schedule daemon/crontab daemon/metrics web | systemd/sd-event.h
+src/daemon/cluster base core/job store store/ops store/ops/node store/read store/read/list exec/proto daemon/loop | systemd/sd-event.h
+src/daemon/api base core/time core/job core/decide store store/ops store/read store/read/list wire daemon/loop daemon/api/auth daemon/api/submit daemon/metrics | systemd/ microhttpd.h jansson.h
+src/daemon/api/auth base core/job store store/read store/read/list daemon/loop | systemd/sd-event.h jansson.h gnutls/ rhonabwy.h
+src/daemon/api/submit base core/time core/job core/target core/start core/decide store store/ops/job store/read wire daemon/loop | jansson.h
+src/daemon/api/routes base core/time core/job core/start core/decide store store/ops store/ops/job store/ops/node store/ops/run store/read store/read/list wire exec/proto daemon/loop daemon/api daemon/api/auth daemon/api/submit daemon/archive daemon/cluster daemon/retention daemon/schedule daemon/crontab daemon/metrics web | systemd/sd-event.h
 src/daemon base core/decide core/job store store/backend store/ops store/ops/node store/ops/run store/read daemon/loop daemon/api daemon/api/auth daemon/api/submit daemon/archive daemon/artifact daemon/cluster daemon/notify daemon/retention daemon/schedule daemon/crontab daemon/metrics daemon/trace | systemd/
 cmd/at base core/job core/time wire spool jobctl jobctl/spec at | jansson.h
 cmd/crontab base core/crontab core/time spool crontab |

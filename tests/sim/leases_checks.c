@@ -6,7 +6,7 @@
 #include "daemon/cluster/cluster.h"
 #include "sim/leases.h"
 #include "store/ops/node/leases.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include <inttypes.h>
 #include <stdarg.h>
 

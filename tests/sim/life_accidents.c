@@ -16,7 +16,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/triggers.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdlib.h>

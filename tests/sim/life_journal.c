@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "sim/life.h"
 #include "store/lists.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "store/read/run_results.h"
 #include "store/read/single.h"
 #include "store/store.h"

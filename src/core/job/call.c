@@ -5,11 +5,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/address_guard.h"
+#include "core/target/address_guard.h"
 #include "core/job/job.h"
 #include "core/job/job_fields.h"
-#include "core/job/kafka.h"
-#include "core/job/lambda.h"
+#include "core/target/kafka.h"
+#include "core/target/lambda.h"
 #include <regex.h>
 #include <string.h>
 #include <strings.h>

@@ -91,13 +91,13 @@ struct job_spec {
 	int64_t http_async;     /* 1: a status of 202 accepts the call, and the target reports its end */
 	struct strv sign;       /* names of secrets that sign the body */
 	char *tls_ca, *tls_cert, *tls_key; /* names of secrets; NULL: none */
-	char *kafka;            /* BROKERS/TOPIC, see core/job/kafka.h; NULL: none */
+	char *kafka;            /* BROKERS/TOPIC, see core/target/kafka.h; NULL: none */
 	char *message_key;      /* NULL: none */
 	struct blob message;
 	int64_t kafka_tls;      /* 1: connections to brokers use TLS */
 	char *sasl;             /* mechanism; NULL: no authentication */
 	char *sasl_user, *sasl_password; /* names of secrets; NULL: none */
-	char *lambda;           /* FUNCTION[:QUALIFIER], see core/job/lambda.h; NULL: none */
+	char *lambda;           /* FUNCTION[:QUALIFIER], see core/target/lambda.h; NULL: none */
 	char *region;           /* of the function */
 	int64_t lambda_event;   /* 1: the function runs after the request has ended */
 	char *artifact;         /* URL of an archive or program; NULL: none */

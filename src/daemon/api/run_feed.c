@@ -10,7 +10,7 @@
 #include "core/job/run.h"
 #include "daemon/loop/run_watch.h"
 #include "daemon/loop/store_thread.h"
-#include "store/read/list_moves.h"
+#include "store/read/list/list_moves.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"
 #include <assert.h>

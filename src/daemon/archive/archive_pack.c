@@ -12,7 +12,7 @@
 #include "exec/proto/output_file.h"
 #include "net/s3_payload.h"
 #include "store/lists.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include "store/read/prune_candidates.h"
 #include "store/read/single.h"
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "core/job/s3_url.h"
+#include "core/target/s3_url.h"
 #include "net/s3_payload.h"
 #include <stdbool.h>
 #include <stddef.h>

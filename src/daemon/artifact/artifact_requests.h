@@ -3,7 +3,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/clock.h"
-#include "core/job/s3_url.h"
+#include "core/target/s3_url.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -12,7 +12,7 @@
 #include "exec/proto/output_file.h"
 #include "store/ops/node/output_relays.h"
 #include "store/ops/op.h"
-#include "store/read/list_relays.h"
+#include "store/read/list/list_relays.h"
 #include "store/relay_part.h"
 #include "store/store.h"
 #include <errno.h>

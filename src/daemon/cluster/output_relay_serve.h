@@ -2,7 +2,7 @@
 /* Serves output that this node keeps to other nodes that requested it, through the store. */
 #pragma once
 #include "base/auto.h"
-#include "store/read/list_relays.h"
+#include "store/read/list/list_relays.h"
 #include <stdbool.h>
 
 struct err;

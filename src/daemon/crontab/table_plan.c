@@ -22,7 +22,7 @@
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/owners.h"
-#include "store/read/list_jobs.h"
+#include "store/read/list/list_jobs.h"
 #include "store/store.h"
 #include "wire/spec_json.h"
 #include <stdlib.h>

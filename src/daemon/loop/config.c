@@ -6,10 +6,10 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/edit_distance.h"
-#include "core/job/address_guard.h"
+#include "core/target/address_guard.h"
 #include "core/job/call.h"
-#include "core/job/lambda.h"
-#include "core/job/s3_url.h"
+#include "core/target/lambda.h"
+#include "core/target/s3_url.h"
 #include "store/read/metric_counts.h"
 #include <errno.h>
 #include <glob.h>

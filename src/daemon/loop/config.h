@@ -41,7 +41,7 @@ struct config {
 	char *http_callback_url; /* NULL: there are no asynchronous calls */
 	char *http_proxy;       /* URL; NULL: none */
 	char *lambda_endpoint;  /* URL; NULL: AWS */
-	char *lambda_functions; /* see core/job/lambda.h; NULL: none, in user mode all */
+	char *lambda_functions; /* see core/target/lambda.h; NULL: none, in user mode all */
 	char *webhook_key_file; /* NULL: webhooks are not signed */
 	int64_t notice_slots;   /* notices sent at the same time */
 	int64_t notice_retry;   /* seconds */

@@ -8,7 +8,7 @@
 #include "core/decide/machine_conditions.h"
 #include "core/job/slot_outcome.h"
 #include "daemon/metrics/metrics.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include <string.h>
 
 #define PRESSURE_MAX 4096

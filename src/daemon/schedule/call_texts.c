@@ -6,8 +6,8 @@
 #include "base/rfc3339.h"
 #include "core/job/call.h"
 #include "core/job/job.h"
-#include "core/job/kafka.h"
-#include "core/job/lambda.h"
+#include "core/target/kafka.h"
+#include "core/target/lambda.h"
 #include "core/job/params.h"
 #include "core/job/run.h"
 #include <inttypes.h>

@@ -24,7 +24,7 @@ struct call_source {
 };
 
 struct call_texts {
-	struct strv texts;           /* KEY=VALUE, see net/call_payload.h */
+	struct strv texts;           /* KEY=VALUE, see net/call/call_payload.h */
 	struct blob body;
 };
 /* False: a value of a parameter makes a header or the URL invalid. */

@@ -13,7 +13,7 @@
 #include "store/limit.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op_private.h"
-#include "store/read/list_limits.h"
+#include "store/read/list/list_limits.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 #include "store/notice_row.h"
 #include "store/ops/op_private.h"
 #include "store/outcomes.h"
-#include "store/read/list_notices.h"
+#include "store/read/list/list_notices.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include "store/tx.h"

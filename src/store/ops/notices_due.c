@@ -7,7 +7,7 @@
 #include "store/notice_row.h"
 #include "store/ops/notices.h"
 #include "store/ops/op_private.h"
-#include "store/read/list_notices.h"
+#include "store/read/list/list_notices.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads earlier definitions of a job. */
 #include "base/text.h"
-#include "store/read/page.h"
+#include "store/read/list/page.h"
 #include "store/read/revisions.h"
 #include "store/store_private.h"
 #include "store/tx.h"

@@ -3,11 +3,11 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/address_guard.h"
+#include "core/target/address_guard.h"
 #include "core/job/call.h"
 #include "core/job/job.h"
-#include "core/job/kafka.h"
-#include "core/job/lambda.h"
+#include "core/target/kafka.h"
+#include "core/target/lambda.h"
 #include "unit/unit.h"
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include "base/io.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
-#include "net/aws_credentials.h"
-#include "net/aws_sources.h"
+#include "net/aws/aws_credentials.h"
+#include "net/aws/aws_sources.h"
 #include "unit/unit.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -4,9 +4,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "core/job/s3_url.h"
+#include "core/target/s3_url.h"
 #include "net/s3_payload.h"
-#include "net/s3_xml.h"
+#include "net/aws/s3_xml.h"
 #include "unit/unit.h"
 #include <string.h>
 

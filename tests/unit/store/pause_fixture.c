@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations for the tests of pauses and triggers. */
 #include "store/lists.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "unit/store/pause_fixture.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/job/pauses.h"

@@ -7,7 +7,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_moves.h"
+#include "store/read/list/list_moves.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <time.h>

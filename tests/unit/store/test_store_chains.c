@@ -8,7 +8,7 @@
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "unit/store/store_suite.h"
 
 /* Adds a job that runs after up to two others; *ret is its number. */

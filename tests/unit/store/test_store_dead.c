@@ -7,7 +7,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/dead_letters.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "store/ops/event_op.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
-#include "store/read/list_events.h"
+#include "store/read/list/list_events.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

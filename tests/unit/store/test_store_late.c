@@ -8,7 +8,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/late_runs.h"
 #include "store/ops/run/plans.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include "store/read/single.h"
 #include "unit/store/nodes_fixture.h"
 

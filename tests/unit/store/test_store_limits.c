@@ -6,7 +6,7 @@
 #include "store/ops/limits.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
-#include "store/read/list_limits.h"
+#include "store/read/list/list_limits.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

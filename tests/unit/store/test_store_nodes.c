@@ -6,7 +6,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/run_cancel.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include "unit/store/nodes_fixture.h"
 
 static void give_order(struct store *s, const char *name, enum node_command order, bool changes)

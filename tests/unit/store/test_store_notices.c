@@ -9,7 +9,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
-#include "store/read/list_notices.h"
+#include "store/read/list/list_notices.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "store/ops/op.h"
 #include "store/ops/run/run_progress.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_events.h"
+#include "store/read/list/list_events.h"
 #include "store/read/run_progress.h"
 #include "unit/store/store_suite.h"
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "store/ops/op.h"
 #include "store/ops/retention.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "store/read/prune_candidates.h"
 #include "store/read/single.h"
 #include "store/row_ids.h"

@@ -4,7 +4,7 @@
 #include "store/ops/node/nodes.h"
 #include "store/ops/node/output_relays.h"
 #include "store/ops/op.h"
-#include "store/read/list_relays.h"
+#include "store/read/list/list_relays.h"
 #include "store/relay_part.h"
 #include "unit/store/nodes_fixture.h"
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "store/ops/retention.h"
 #include "store/ops/run/run_results.h"
 #include "store/ops/run/runs.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "store/read/run_results.h"
 #include "unit/store/store_suite.h"
 #include <string.h>

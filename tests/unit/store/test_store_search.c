@@ -6,7 +6,7 @@
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
-#include "store/read/list_jobs.h"
+#include "store/read/list/list_jobs.h"
 #include "store/read/run_density.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"

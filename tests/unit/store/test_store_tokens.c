@@ -5,7 +5,7 @@
 #include "core/job/owner.h"
 #include "store/ops/op.h"
 #include "store/ops/tokens.h"
-#include "store/read/list_tokens.h"
+#include "store/read/list/list_tokens.h"
 #include "store/token_row.h"
 #include "unit/store/store_suite.h"
 #include <string.h>

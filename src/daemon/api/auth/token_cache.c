@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "core/job/owner.h"
 #include "daemon/loop/store_thread.h"
-#include "store/read/list_tokens.h"
+#include "store/read/list/list_tokens.h"
 #include "store/token_row.h"
 #include <stdlib.h>
 #include <string.h>

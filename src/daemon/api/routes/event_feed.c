@@ -11,7 +11,7 @@
 #include "daemon/api/run_feed.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
-#include "store/read/list_events.h"
+#include "store/read/list/list_events.h"
 #include <inttypes.h>
 #include <string.h>
 #include <systemd/sd-event.h>

@@ -2,7 +2,7 @@
 /* Filtered event stream of one client. */
 #pragma once
 #include "base/text.h"
-#include "store/read/list_events.h"
+#include "store/read/list/list_events.h"
 #include "store/store.h"
 
 struct event;

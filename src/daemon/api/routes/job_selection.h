@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The filter of jobs in the query of a request. */
 #pragma once
-#include "store/read/list_jobs.h"
+#include "store/read/list/list_jobs.h"
 
 struct request;
 

@@ -11,7 +11,7 @@
 #include "daemon/api/routes/sse.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"
-#include "store/read/list_events.h"
+#include "store/read/list/list_events.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

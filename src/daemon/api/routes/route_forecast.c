@@ -8,7 +8,7 @@
 #include "core/time/zone_cache.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/store_read.h"
-#include "store/read/list_jobs.h"
+#include "store/read/list/list_jobs.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/spec_json.h"

@@ -17,7 +17,7 @@
 #include "store/lists.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/op.h"
-#include "store/read/list_jobs.h"
+#include "store/read/list/list_jobs.h"
 #include "store/read/run_durations.h"
 #include "store/read/run_progress.h"
 #include "store/store.h"

@@ -15,7 +15,7 @@
 #include "store/limit.h"
 #include "store/ops/limits.h"
 #include "store/ops/op.h"
-#include "store/read/list_limits.h"
+#include "store/read/list/list_limits.h"
 #include "store/store.h"
 #include "wire/json_read.h"
 #include "wire/json_value.h"

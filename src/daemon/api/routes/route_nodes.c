@@ -9,7 +9,7 @@
 #include "daemon/api/store_read.h"
 #include "store/ops/node/node_commands.h"
 #include "store/ops/op.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "store/notice_row.h"
 #include "store/ops/notices.h"
 #include "store/ops/op.h"
-#include "store/read/list_notices.h"
+#include "store/read/list/list_notices.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include <string.h>

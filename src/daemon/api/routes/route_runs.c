@@ -14,7 +14,7 @@
 #include "store/lists.h"
 #include "store/ops/op.h"
 #include "store/ops/run/run_cancel.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_runs.h"
 #include "store/read/run_progress.h"
 #include "store/read/run_results.h"
 #include "store/store.h"

@@ -22,7 +22,7 @@
 #include "daemon/schedule/planner.h"
 #include "store/ops/owners.h"
 #include "store/pause_rows.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

@@ -22,7 +22,7 @@
 #include "daemon/schedule/schedule_cache.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
-#include "store/read/list_templates.h"
+#include "store/read/list/list_templates.h"
 #include "store/store.h"
 #include "wire/json_value.h"
 #include "wire/row_json.h"

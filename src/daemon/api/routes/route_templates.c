@@ -16,7 +16,7 @@
 #include "daemon/schedule/dispatcher.h"
 #include "store/ops/job/templates.h"
 #include "store/ops/op.h"
-#include "store/read/list_templates.h"
+#include "store/read/list/list_templates.h"
 #include "store/store.h"
 #include "store/template.h"
 #include "wire/json_read.h"

@@ -15,7 +15,7 @@
 #include "daemon/loop/user_lookup.h"
 #include "store/ops/op.h"
 #include "store/ops/tokens.h"
-#include "store/read/list_tokens.h"
+#include "store/read/list/list_tokens.h"
 #include "store/store.h"
 #include "store/token_row.h"
 #include "wire/json_read.h"

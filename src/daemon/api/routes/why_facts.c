@@ -18,8 +18,8 @@
 #include "daemon/schedule/dispatcher.h"
 #include "daemon/schedule/planner.h"
 #include "store/lists.h"
-#include "store/read/list_events.h"
-#include "store/read/list_runs.h"
+#include "store/read/list/list_events.h"
+#include "store/read/list/list_runs.h"
 #include "store/read/single.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/rfc3339.h"
-#include "core/job/s3_url.h"
+#include "core/target/s3_url.h"
 #include "core/job/job_diff.h"
 #include "core/job/job_fields.h"
 #include "core/job/limits.h"

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "core/job/s3_url.h"
+#include "core/target/s3_url.h"
 #include "core/job/limits.h"
 #include "core/start/sandbox_offer.h"
 #include "core/time/schedule_set.h"

@@ -6,7 +6,7 @@
 #include "core/job/event.h"
 #include "store/events.h"
 #include "store/ops/op_private.h"
-#include "store/read/list_nodes.h"
+#include "store/read/list/list_nodes.h"
 #include "store/store_private.h"
 
 /* A node that is not open can be drained too: the command applies when it comes back. */
