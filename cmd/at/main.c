@@ -27,8 +27,7 @@ int at_fail(const struct at_command *c, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	text = xvprintf(fmt, ap);
 	va_end(ap);
 	ctl_say("%s: %s", c->program, text);
 	return EXIT_FAILURE;

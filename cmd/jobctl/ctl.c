@@ -37,8 +37,7 @@ void ctl_say(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	text = xvprintf(fmt, ap);
 	va_end(ap);
 	say_line("", text);
 }

@@ -44,17 +44,23 @@ char *xstrndup(const char *s, size_t len)
 	return copy;
 }
 
+char *xvprintf(const char *fmt, va_list ap)
+{
+	char *s;
+
+	if (vasprintf(&s, fmt, ap) < 0)
+		abort();
+	return s;
+}
+
 char *xprintf(const char *fmt, ...)
 {
 	va_list ap;
 	char *s;
-	int len;
 
 	va_start(ap, fmt);
-	len = vasprintf(&s, fmt, ap);
+	s = xvprintf(fmt, ap);
 	va_end(ap);
-	if (len < 0)
-		abort();
 	return s;
 }
 

@@ -2,6 +2,7 @@
 /* Strings, string lists, numbers, and allocation that aborts on failure. */
 #pragma once
 #include "base/clock.h"
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@ void *xgrow(void *list, size_t n, size_t size); /* makes room for element n; dou
 char *xstrdup(const char *s); /* NULL gives NULL */
 char *xstrndup(const char *s, size_t len);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
 bool text_equal(const char *a, const char *b); /* NULL equals NULL only */
 bool text_starts(const char *s, const char *prefix);

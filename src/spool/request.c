@@ -115,8 +115,7 @@ void spool_reply_fail(struct spool_reply *r, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	text = xvprintf(fmt, ap);
 	va_end(ap);
 	r->status = SPOOL_FAILED;
 	buf_clear(&r->body);

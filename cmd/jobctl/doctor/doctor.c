@@ -68,13 +68,10 @@ void doctor_find(struct doctor *d, enum doctor_severity severity, const char *co
 {
 	AUTO_TEXT text = NULL;
 	va_list ap;
-	int len;
 
 	va_start(ap, fmt);
-	len = vasprintf(&text, fmt, ap);
+	text = xvprintf(fmt, ap);
 	va_end(ap);
-	if (len < 0)
-		abort();
 	for (char *c = text; *c; c++)
 		if (*c == '\n')
 			*c = ' ';

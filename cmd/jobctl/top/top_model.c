@@ -317,8 +317,7 @@ void top_model_say(struct top_model *m, const char *fmt, ...)
 
 	free(m->message);
 	va_start(ap, fmt);
-	if (vasprintf(&m->message, fmt, ap) < 0)
-		abort();
+	m->message = xvprintf(fmt, ap);
 	va_end(ap);
 	m->message_until = m->now + MESSAGE_TIME;
 }
