@@ -5,13 +5,9 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, Skip, case, main, wait_until
+from harness import Daemon, case, main, wait_until
 from storage import BUCKET, KEYS, Storage, old_runs, prune, record
-
-
-def failpoints_built():
-    with open(os.path.join(os.environ.get("top_builddir", "build"), "config.h")) as f:
-        return "#define JOBSCHED_FAILPOINTS 1" in f.read()
+from strike import needs_failpoints
 
 
 @case
@@ -63,8 +59,7 @@ def kill_net(d):
 
 @case
 def a_kill_at_each_step_loses_nothing_and_repeats_only_objects_of_the_same_name():
-    if not failpoints_built():
-        raise Skip("built without --enable-failpoints")
+    needs_failpoints()
     with Storage() as s, Daemon(s.config + "output-archive = yes\n") as d:
         d.env.update(KEYS)
         expected = 0

@@ -17,18 +17,11 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from certificates import make_certificates
-from harness import Daemon, Skip, Unreachable, case, main, wait_until
+from harness import Daemon, case, main, wait_until
 from nodes import Cluster
+from strike import needs_failpoints, struck
 from system import System
 from web import Web
-
-BUILD = os.environ.get("top_builddir", "build")
-
-
-def failpoints_built():
-    with open(os.path.join(BUILD, "config.h")) as f:
-        return "#define JOBSCHED_FAILPOINTS 1" in f.read()
-
 
 ALLOW = "http-allow = 127.0.0.0/8\n"
 
@@ -492,49 +485,17 @@ def the_target_of_an_asynchronous_call_reports_its_end_once():
         assert status == 400 and "http-callback-url" in str(answer), answer
 
 
-def struck(d, web, point, action):
-    """Three calls while one process executes the action at this step. The daemon is started again when it has ended."""
-    marks = os.path.join(d.dir, "marks-%s-%s" % (point, action.split(":")[0]))
-    os.makedirs(marks)
-    d.start(wait=False, env=dict(JOBSCHED_FAILPOINTS="%s=%s" % (point, action), JOBSCHED_FAILPOINTS_DIR=marks))
-    specs = [dict(http="POST", url=web.url + "/200", retries=3, backoff="fixed:100ms", key="%s-%s-%d" % (point, action, i)) for i in range(3)]
-    seen = {}
-
-    def succeeded():
-        if d.process.poll() is not None:
-            d.start(wait=False)
-        try:
-            status, answer = d.api().call("POST", "/v1/jobs/bulk", {"jobs": specs})[:2]
-            if status not in (200, 201):
-                return False
-            seen.update((j["id"], [r["state"] for r in d.runs(j["id"])]) for j in answer["jobs"])
-        except (OSError, http.client.HTTPException, Unreachable):
-            return False  # it was just killed
-        return list(seen.values()) == [["succeeded"]] * 3
-    try:
-        wait_until("the calls succeed", 60, succeeded, 0.1)
-    except AssertionError as e:
-        raise AssertionError("%s=%s: %s: %s\n%s" % (point, action, e, seen, d.said()[-2000:]))
-    net = d.net()
-    d.stop()
-    if net:  # the next one has its own failpoints
-        os.kill(net, signal.SIGTERM)
-        wait_until("jobsched-net has ended", 30, lambda: d.net() != net)
-    return os.listdir(marks)
-
-
 @case
 def each_step_of_a_call_survives_the_end_of_each_process():
     """An idempotent target sees one effective call per slot, whatever process is killed, stopped or fails where."""
-    if not failpoints_built():
-        raise Skip("built without --enable-failpoints")
+    needs_failpoints()
     steps = [("call.pre_send", "kill"), ("call.pre_send", "stop:1"), ("call.pre_send", "error:EIO"), ("call.post_answer", "kill"),
              ("call.post_answer", "stop:1"), ("call.pre_report", "kill"), ("call.pre_report", "stop:1"), ("grant.pre_send", "kill"),
              ("grant.post_commit_pre_spawn", "kill"), ("result.pre_commit", "kill"), ("result.post_commit", "kill"),
              ("result.post_commit_pre_ack", "kill")]
     with Target() as web, Daemon(ALLOW) as d:
         for n, (point, action) in enumerate(steps):
-            assert struck(d, web, point, action), "the step %s was not reached" % point
+            assert struck(d, dict(http="POST", url=web.url + "/200"), point, action), "the step %s was not reached" % point
             assert len(web.effective()) == 3 * (n + 1), (point, action, len(web.effective()))
 
 

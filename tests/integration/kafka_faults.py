@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs that are Kafka messages: restarts and failures of each process.
-import http.client
 import os
 import signal
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, Skip, Unreachable, case, main, wait_until
-from kafka_brokers import ALLOW, BUILD, Brokers, attempts
+from harness import Daemon, case, main, wait_until
+from kafka_brokers import ALLOW, Brokers, attempts
 from nodes import Cluster
-
-
-def failpoints_built():
-    with open(os.path.join(BUILD, "config.h")) as f:
-        return "#define JOBSCHED_FAILPOINTS 1" in f.read()
+from strike import needs_failpoints, struck
 
 
 @case
@@ -75,47 +70,15 @@ def jobsched_net_purges_the_message_of_a_stopped_daemon_before_another_node_send
         assert [m["headers"]["Jobsched-Attempt"] for m in k.messages] == ["2"], k.messages
 
 
-def struck(d, k, point, action):
-    """Three messages while one process executes the action at this step. The daemon is started again when it has ended."""
-    marks = os.path.join(d.dir, "marks-%s-%s" % (point, action.split(":")[0]))
-    os.makedirs(marks)
-    d.start(wait=False, env=dict(JOBSCHED_FAILPOINTS="%s=%s" % (point, action), JOBSCHED_FAILPOINTS_DIR=marks))
-    specs = [dict(kafka=k.target(), message="text", retries=3, backoff="fixed:100ms", key="%s-%s-%d" % (point, action, i)) for i in range(3)]
-    seen = {}
-
-    def succeeded():
-        if d.process.poll() is not None:
-            d.start(wait=False)
-        try:
-            status, answer = d.api().call("POST", "/v1/jobs/bulk", {"jobs": specs})[:2]
-            if status not in (200, 201):
-                return False
-            seen.update((j["id"], [r["state"] for r in d.runs(j["id"])]) for j in answer["jobs"])
-        except (OSError, http.client.HTTPException, Unreachable):
-            return False  # it was just killed
-        return list(seen.values()) == [["succeeded"]] * 3
-    try:
-        wait_until("the messages are delivered", 90, succeeded, 0.1)
-    except AssertionError as e:
-        raise AssertionError("%s=%s: %s: %s\n%s" % (point, action, e, seen, d.said()[-2000:]))
-    net = d.net()
-    d.stop()
-    if net:  # the next one has its own failpoints
-        os.kill(net, signal.SIGTERM)
-        wait_until("jobsched-net has ended", 30, lambda: d.net() != net)
-    return os.listdir(marks)
-
-
 @case
 def each_step_of_a_message_survives_the_end_of_each_process():
     """An idempotent consumer sees one effective message per slot, whatever process is killed, stopped or fails where."""
-    if not failpoints_built():
-        raise Skip("built without --enable-failpoints")
+    needs_failpoints()
     steps = [("call.pre_send", "kill"), ("call.pre_send", "error:EIO"), ("call.post_answer", "kill"), ("call.post_answer", "stop:1"),
              ("call.pre_report", "kill"), ("result.post_commit_pre_ack", "kill")]
     with Brokers() as k, Daemon(ALLOW) as d:
         for n, (point, action) in enumerate(steps):
-            assert struck(d, k, point, action), "the step %s was not reached" % point
+            assert struck(d, dict(kafka=k.target(), message="text"), point, action), "the step %s was not reached" % point
             wait_until("the messages arrive", 60, lambda: len(k.effective()) >= 3 * (n + 1))
             assert len(k.effective()) == 3 * (n + 1), (point, action, len(k.effective()))
 

@@ -1,26 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs that invoke AWS Lambda functions: signatures, credentials, results, restarts of each process.
 import base64
-import http.client
 import json
 import os
 import shlex
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from aws_server import Aws
-from harness import Daemon, Skip, Unreachable, case, main, wait_until
+from harness import Daemon, case, main, wait_until
+from strike import needs_failpoints, struck
 from system import System
 
-BUILD = os.environ.get("top_builddir", "build")
 KEYS = dict(AWS_ACCESS_KEY_ID="AKIDTEST", AWS_SECRET_ACCESS_KEY="secret/of+the=test")
-
-
-def failpoints_built():
-    with open(os.path.join(BUILD, "config.h")) as f:
-        return "#define JOBSCHED_FAILPOINTS 1" in f.read()
 
 
 def config(aws):
@@ -215,47 +208,15 @@ def in_system_mode_the_administrator_lists_the_functions():
         assert got == 403, (got, answer)
 
 
-def struck(d, aws, point, action):
-    """Three invocations while one process executes the action at this step. The daemon is started again when it has ended."""
-    marks = os.path.join(d.dir, "marks-%s-%s" % (point, action.split(":")[0]))
-    os.makedirs(marks)
-    d.start(wait=False, env=dict(KEYS, JOBSCHED_FAILPOINTS="%s=%s" % (point, action), JOBSCHED_FAILPOINTS_DIR=marks))
-    specs = [{"lambda": "echo", "region": aws.region, "retries": 3, "backoff": "fixed:100ms", "key": "%s-%s-%d" % (point, action, i)} for i in range(3)]
-    seen = {}
-
-    def succeeded():
-        if d.process.poll() is not None:
-            d.start(wait=False, env=KEYS)
-        try:
-            status, answer = d.api().call("POST", "/v1/jobs/bulk", {"jobs": specs})[:2]
-            if status not in (200, 201):
-                return False
-            seen.update((j["id"], [r["state"] for r in d.runs(j["id"])]) for j in answer["jobs"])
-        except (OSError, http.client.HTTPException, Unreachable):
-            return False  # it was just killed
-        return list(seen.values()) == [["succeeded"]] * 3
-    try:
-        wait_until("the invocations succeed", 60, succeeded, 0.1)
-    except AssertionError as e:
-        raise AssertionError("%s=%s: %s: %s\n%s" % (point, action, e, seen, d.said()[-2000:]))
-    net = d.net()
-    d.stop()
-    if net:  # the next one has its own failpoints
-        os.kill(net, signal.SIGTERM)
-        wait_until("jobsched-net has ended", 30, lambda: d.net() != net)
-    return os.listdir(marks)
-
-
 @case
 def each_step_of_an_invocation_survives_the_end_of_each_process():
     """An idempotent function sees one effective invocation per slot, whatever process is killed, stopped or fails where."""
-    if not failpoints_built():
-        raise Skip("built without --enable-failpoints")
+    needs_failpoints()
     steps = [("call.pre_send", "kill"), ("call.pre_send", "error:EIO"), ("call.post_answer", "kill"), ("call.post_answer", "stop:1"),
              ("call.pre_report", "kill"), ("result.post_commit_pre_ack", "kill")]
     with Aws() as aws, Daemon(config(aws)) as d:
         for n, (point, action) in enumerate(steps):
-            assert struck(d, aws, point, action), "the step %s was not reached" % point
+            assert struck(d, {"lambda": "echo", "region": aws.region}, point, action, KEYS), "the step %s was not reached" % point
             assert len(aws.effective()) == 3 * (n + 1), (point, action, len(aws.effective()))
 
 

@@ -4,11 +4,11 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/plain_file.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "net/aws/aws_credentials.h"
 #include "net/aws/s3_sign.h"
+#include "net/opened_file.h"
 #include "net/unpack/quota.h"
 #include <curl/curl.h>
 #include <errno.h>
@@ -65,33 +65,12 @@ static bool data_refused(const struct fetch *f, struct err *e)
 
 /* ---- local files ---- */
 
-/* Receives the packet of the spawner's child: an errno and, if it is 0, the open file. */
-static int local_file_receive(int from, int64_t timeout_ms, int *ret_error)
+/* Waits for the packet of the spawner's child. Returns a positive errno, or 0 and the file. */
+static int local_file_receive(int from, int64_t timeout_ms, int *ret_fd)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	int32_t error = 0;
-	struct iovec iov = {&error, sizeof(error)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
 	struct pollfd p = {.fd = from, .events = POLLIN};
-	const struct cmsghdr *c;
-	int fd = -1;
 
-	*ret_error = EIO;
-	if (poll(&p, 1, (int)timeout_ms) != 1 ||
-		recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
-		return -1;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(int));
-	*ret_error = error ? error : fd < 0 ? EIO : 0;
-	return fd;
+	return poll(&p, 1, (int)timeout_ms) == 1 ? opened_file_receive(from, ret_fd) : EIO;
 }
 
 static bool local_file_refused(const char *path, int error, struct err *e)
@@ -115,9 +94,7 @@ static bool local_file_copy(struct fetch *f, struct err *e)
 
 	if (text_starts(path, "///"))
 		path += 2;
-	fd = local_file_receive(f->s->file_socket, OPEN_TIMEOUT_MS, &error);
-	if (!error)
-		error = -plain_file_check(fd); /* not only by the spawner's child */
+	error = local_file_receive(f->s->file_socket, OPEN_TIMEOUT_MS, &fd);
 	if (error)
 		return local_file_refused(path, error, e);
 	while ((n = read(fd, chunk, CHUNK)) != 0) {

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/plain_file.h"
 #include "base/text.h"
 #include "core/job/call.h"
+#include "net/opened_file.h"
 #include "net/request.h"
 #include <errno.h>
 #include <string.h>
@@ -34,37 +34,12 @@ static void finish(struct call_secrets *s, const struct err *why)
 
 /* ---- one file ---- */
 
-/* The packet of the spawner's child: an errno and, if it is 0, the open file. */
-static int file_receive(int from, int *ret_fd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	int32_t error = 0;
-	struct iovec iov = {&error, sizeof(error)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	const struct cmsghdr *c;
-
-	*ret_fd = -1;
-	if (recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(error))
-		return EIO;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-		c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-	return error ? error : *ret_fd < 0 ? EIO : -plain_file_check(*ret_fd);
-}
-
 static bool value_read(struct call_secrets *s, struct err *e)
 {
 	const char *name = s->names[s->read];
 	struct buf *value = &s->values[s->read];
 	AUTO_FD fd = -1;
-	int error = file_receive(s->socket, &fd), r;
+	int error = opened_file_receive(s->socket, &fd), r;
 
 	if (error)
 		return err_errno(e, error, "the secret '%s' could not be read", name);
