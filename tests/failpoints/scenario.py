@@ -30,6 +30,7 @@ RECORDED = 1.0          # seconds; an end that is older must have been recorded
 LOOSE = dict(eps=60, takeover=60, recover=60, min_slots=1, min_faults=0)
 MAY_END = {0, 75, -signal.SIGKILL}  # allowed exit statuses of an engine: stopped, to be restarted, killed
 LOST = 5                # the outcome of an attempt whose node was lost
+STALE = 8               # the outcome of an attempt that was reported after another node had taken the run over
 CLOCK_OF_DAY = 10 ** 15 # microseconds; a smaller time in the store is one of CLOCK_BOOTTIME
 HELD = "SELECT node, id, attempt + CASE WHEN state = 1 THEN 1 ELSE 0 END FROM runs WHERE state IN (1, 2)"
 NODES = "SELECT id, name FROM nodes"
@@ -364,9 +365,16 @@ class Case:
                 self.ad.query("SELECT run, number, node, ended_at FROM attempts WHERE outcome = %d" % LOST)
                 if node in renewed and ended - renewed[node] > RENEWED * 1000000}
 
+    def taken_over(self):
+        """The "run/attempt" whose next attempt started when the run lease of their lost node was over, by the times in the store."""
+        boot = int((time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)) * 1000000)
+        rows = self.ad.query("SELECT a.run, a.number, n.runs_until, b.started_at FROM attempts a JOIN nodes n ON n.id = a.node "
+                             "JOIN attempts b ON b.run = a.run AND b.number = a.number + 1 WHERE n.lost = 1 AND a.outcome = %d" % STALE)
+        return {"%d/%d" % (run, number) for run, number, until, started in rows if started >= until + (0 if until >= CLOCK_OF_DAY else boot)}
+
     def struck(self, bodies, history):
         """Adds the runs that the failpoint itself affected."""
-        self.hit |= self.lapsed()
+        self.hit |= self.lapsed() | self.taken_over()
         if self.spawner_struck and self.fired:
             # workers die with their spawner, and unreported ends are lost with it
             for h in history:
