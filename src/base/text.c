@@ -109,11 +109,30 @@ bool text_is_name(const char *s, size_t len)
 	return true;
 }
 
+/* The length of the part at the start that has no byte above 0x7f. */
+static size_t ascii_span(const char *s, size_t len)
+{
+	size_t n = 0;
+	uint64_t word;
+
+	for (; len - n >= sizeof(word); n += sizeof(word)) {
+		memcpy(&word, s + n, sizeof(word));
+		if (word & UINT64_C(0x8080808080808080))
+			break;
+	}
+	while (n < len && (unsigned char)s[n] < 0x80)
+		n++;
+	return n;
+}
+
 bool text_utf8_valid(const char *s, size_t len)
 {
 	while (len) {
 		uint32_t c;
-		size_t n = utf8_take(s, len, &c);
+		size_t n = ascii_span(s, len);
+
+		if (n == 0)
+			n = utf8_take(s, len, &c);
 
 		if (n == 0)
 			return false;

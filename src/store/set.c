@@ -31,24 +31,10 @@ static void member_start(struct set *s, const char *name)
 	s->b.len = (size_t)(to + len + 2 - s->b.data);
 }
 
-/* Most members are numbers, and printf() would take longer than the statement. */
-static void add_number(struct buf *b, int64_t v)
-{
-	char digits[24], *p = digits + sizeof(digits);
-	uint64_t n = v < 0 ? -(uint64_t)v : (uint64_t)v;
-
-	do {
-		*--p = (char)('0' + n % 10);
-	} while (n /= 10);
-	if (v < 0)
-		*--p = '-';
-	buf_add(b, p, (size_t)(digits + sizeof(digits) - p));
-}
-
 void set_int(struct set *s, const char *name, int64_t v)
 {
 	member_start(s, name);
-	add_number(&s->b, v);
+	buf_json_int(&s->b, v);
 }
 
 void set_text(struct set *s, const char *name, const char *v)
@@ -67,7 +53,7 @@ void set_text(struct set *s, const char *name, const char *v)
 void set_id(struct set *s, int64_t id)
 {
 	buf_char(&s->b, s->n++ ? ',' : '[');
-	add_number(&s->b, id);
+	buf_json_int(&s->b, id);
 }
 
 const char *set_json(struct set *s)

@@ -122,19 +122,27 @@ static json_t *write_default(const struct job_field *f)
 	}
 }
 
+static void set_base64(json_t *o, const char *field, json_t *v)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s_b64", field);
+	json_object_set_new_nocheck(o, name, v);
+}
+
 static void write_spec(json_t *o, const struct job_spec *s, bool defaults)
 {
 	for (size_t i = 0; i < job_fields_count; i++) {
 		const struct job_field *f = &job_fields[i];
 		bool b64;
 		json_t *v = write_field(f, (const char *)s + f->offset, &b64);
-		char name[80];
 
-		snprintf(name, sizeof(name), "%s%s", f->name, b64 ? "_b64" : "");
-		if (v)
-			json_object_set_new(o, name, v);
+		if (v && b64)
+			set_base64(o, f->name, v);
+		else if (v)
+			json_object_set_new_nocheck(o, f->name, v);
 		else if (defaults)
-			json_object_set_new(o, f->name, write_default(f));
+			json_object_set_new_nocheck(o, f->name, write_default(f));
 	}
 }
 

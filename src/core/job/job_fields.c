@@ -458,7 +458,7 @@ const size_t job_fields_count = ELEMENTS(job_fields);
 const struct job_field *job_field_find(const char *name)
 {
 	for (size_t i = 0; i < job_fields_count; i++)
-		if (strcmp(job_fields[i].name, name) == 0)
+		if (job_fields[i].name[0] == name[0] && strcmp(job_fields[i].name, name) == 0)
 			return &job_fields[i];
 	return NULL;
 }

@@ -13,6 +13,7 @@
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"
 #include "daemon/schedule/progress_recorder.h"
+#include "daemon/schedule/spec_cache.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
@@ -398,6 +399,7 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o,
 	d->o = *o;
 	d->machine = MACHINE_UNKNOWN;
 	d->next_due = USEC_NEVER;
+	d->specs = spec_cache_new();
 	dispatcher_artifacts_watch(d);
 	dispatcher_calls_watch(d);
 	spawner_link_set_client(o->spawner, SPAWNER_LINK_RUNS, dispatcher_on_report, d);
@@ -426,6 +428,7 @@ void dispatcher_free(struct dispatcher *d)
 	sd_event_source_disable_unref(d->retry_timer);
 	long_runs_free(d->long_runs);
 	progress_recorder_free(d->progress);
+	spec_cache_free(d->specs);
 	active_runs_done(&d->active_runs);
 	map_done(&d->early_cancels);
 	map_done(&d->disowned);

@@ -15,6 +15,7 @@ struct job_spec;
 struct long_runs;
 struct op;
 struct progress_recorder;
+struct spec_cache;
 
 struct dispatcher {
 	struct dispatcher_options o;
@@ -33,6 +34,7 @@ struct dispatcher {
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
 	struct long_runs *long_runs;
 	struct progress_recorder *progress;
+	struct spec_cache *specs;
 	uint64_t ended;                  /* runs, since the daemon started */
 	struct err claim_refused;        /* why the last claim failed; ERR_NONE: it succeeded */
 	usec_t claim_refused_since;

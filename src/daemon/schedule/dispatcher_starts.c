@@ -17,11 +17,11 @@
 #include "daemon/schedule/chain_start.h"
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"
+#include "daemon/schedule/spec_cache.h"
 #include "store/ops/op.h"
 #include "store/ops/run/runs.h"
 #include "store/store.h"
 #include "wire/params_json.h"
-#include "wire/spec_json.h"
 #include <inttypes.h>
 
 /* A run that ends within this time is written once, at its end. */
@@ -59,7 +59,8 @@ void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *a,
 void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 {
 	AUTO_TEXT spec_text = STEAL(a->spec);
-	AUTO_DONE(job_spec) spec;
+	const struct job_spec *spec = NULL;
+	struct job_spec approved;
 	AUTO_DONE(strv) params = {};
 	AUTO_TEXT warrant = NULL;
 	AUTO_TEXT trigger = NULL;
@@ -69,42 +70,42 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 	AUTO_FD tree = -1;
 	struct err e = {};
 
-	job_spec_init(&spec);
-	if (!spec_json_from_text(spec_text, &spec, &e) ||
+	if (!(spec = spec_cache_get(d->specs, spec_text, &e)) ||
 		!params_json_run_from_text(a->run->params, &params, &warrant, &trigger, &e)) {
 		err_wrap(&e, "the stored definition cannot be read");
 		goto not_started;
 	}
-	policy_retry_of(&spec, &a->retry);
-	a->deadline = spec.deadline ? a->run->slot + spec.deadline : 0;
-	a->expires = spec.expires ? a->run->slot + spec.expires : 0;
-	dispatcher_trace_run(d, a, &spec, trigger);
-	a->outlives_lease = active_run_outlives_lease(&spec);
-	a->checkpoint = spec.checkpoint;
-	if (!judge_time_left(&a->retry, a->run->first_start, spec.timeout, now, &timeout)) {
+	policy_retry_of(spec, &a->retry);
+	a->deadline = spec->deadline ? a->run->slot + spec->deadline : 0;
+	a->expires = spec->expires ? a->run->slot + spec->expires : 0;
+	dispatcher_trace_run(d, a, spec, trigger);
+	a->outlives_lease = active_run_outlives_lease(spec);
+	a->checkpoint = spec->checkpoint;
+	if (!judge_time_left(&a->retry, a->run->first_start, spec->timeout, now, &timeout)) {
 		dispatcher_end_unstarted(d, a, ATTEMPT_TIMED_OUT,
 			"the time of the run was over before it could start");
 		return;
 	}
-	if (call_kind_of(&spec) != CALL_NONE) {
-		if (dispatcher_call_start(d, a, &(struct dispatcher_call){&spec, &params, trigger, timeout}, &e))
+	if (call_kind_of(spec) != CALL_NONE) {
+		if (dispatcher_call_start(d, a, &(struct dispatcher_call){spec, &params, trigger, timeout}, &e))
 			return;
 		goto not_started;
 	}
-	if (spec.artifact && a->tree < 0) {
-		if (!dispatcher_artifact_get(d, a, &spec, &e))
+	if (spec->artifact && a->tree < 0) {
+		if (!dispatcher_artifact_get(d, a, spec, &e))
 			goto not_started;
 		a->spec = STEAL(spec_text);
 		return;
 	}
 	if (warrant) { /* a triggered run with parameters has its own warrant */
-		free(spec.warrant);
-		spec.warrant = STEAL(warrant);
+		approved = *spec;
+		approved.warrant = warrant;
+		spec = &approved;
 	}
 	tree = STEAL_FD(a->tree);
-	dispatcher_trace_vars(d, a, &spec, trigger, &trace);
+	dispatcher_trace_vars(d, a, spec, trigger, &trace);
 	start_plan_build(&plan, &(struct start_plan_source){.run = a->run,
-					.spec = &spec,
+					.spec = spec,
 					.node = d->o.node_name,
 					.store_id = store_thread_store_id(d->o.store),
 					.trace = &trace,
@@ -113,7 +114,7 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 	strv_copy(&a->params, &plan.spec.params);
 	chain_start_vars(a->run->params, &plan);
 	plan.timeout = timeout;
-	warrants_put(&plan, spec.warrant);
+	warrants_put(&plan, spec->warrant);
 	plan.ends_with_lease = !a->outlives_lease;
 	plan.tree = tree;
 	if (plan.output_limit > d->output_max)

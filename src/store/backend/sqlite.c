@@ -12,6 +12,7 @@
 #include "store/backend/queries.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -73,7 +74,28 @@ static bool sq_run_text(struct db_sqlite *d, enum sqlite_text text, const char *
 	return rc == SQLITE_OK || sqlite_fail(d, rc, what, e);
 }
 
+/* A text of one statement: BEGIN, COMMIT and the like. It is compiled at its first use. */
+static bool sq_run_control(struct db_sqlite *d, enum sqlite_text text, const char *what, struct err *e)
+{
+	sqlite3_stmt **at = &d->control[text];
+	int rc = SQLITE_OK;
+
+	if (!*at)
+		rc = sqlite3_prepare_v3(d->h, d->db.sql->texts[text], -1, SQLITE_PREPARE_PERSISTENT, at, NULL);
+	if (rc == SQLITE_OK) {
+		sqlite3_step(*at);
+		rc = sqlite3_reset(*at);
+	}
+	return rc == SQLITE_OK || sqlite_fail(d, rc, what, e);
+}
+
 /* ---- open and close ---- */
+
+/* Without statistics of memory, malloc() in SQLite takes no lock that all connections share. */
+static void configure_sqlite(void)
+{
+	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
 
 static int on_commit(void *arg, sqlite3 *h, const char *name, int pages)
 {
@@ -115,11 +137,14 @@ static void sq_close(struct db *db)
 		return;
 	for (int i = 0; d->stmts && i < db->sql->n_queries; i++)
 		sqlite3_finalize(d->stmts[i]);
+	for (int i = 0; i < TEXT_SQLITE_MAX; i++)
+		sqlite3_finalize(d->control[i]);
 	if (d->broken && d->h) /* do not write to a failing device again */
 		sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(d->h);
 	reserve_done(&d->reserve);
 	free(d->stmts);
+	free(d->control);
 	free(d->path);
 	free(d);
 }
@@ -183,6 +208,7 @@ static struct db_sqlite *new_handle(const struct db_options *o)
 	struct db_sqlite *d = xcalloc(1, sizeof(*d));
 
 	d->db = (struct db){.ops = &db_sqlite_ops, .sql = o->sql ? o->sql : &sqlite_sql, .pid = getpid()};
+	d->control = xcalloc(TEXT_SQLITE_MAX, sizeof(*d->control));
 	d->path = xprintf("%s%s", o->where[0] == '/' ? "" : "./", o->where);
 	d->clock = o->clock ? o->clock : &clock_system;
 	d->read_only = o->read_only;
@@ -192,6 +218,9 @@ static struct db_sqlite *new_handle(const struct db_options *o)
 
 static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 {
+	static pthread_once_t configured = PTHREAD_ONCE_INIT;
+
+	pthread_once(&configured, configure_sqlite); /* before the first connection */
 	for (int try = 0;; try++) {
 		struct db_sqlite *d = new_handle(o);
 		struct err why = {};
@@ -255,7 +284,7 @@ static bool begin_with_retry(struct db_sqlite *d, bool write, struct err *e)
 	for (int try = 1;; try++) {
 		unsigned char jitter;
 
-		if (sq_run_text(d, write ? TEXT_SQLITE_BEGIN_WRITE : TEXT_SQLITE_BEGIN_READ, "begin", e))
+		if (sq_run_control(d, write ? TEXT_SQLITE_BEGIN_WRITE : TEXT_SQLITE_BEGIN_READ, "begin", e))
 			return true;
 		if (!e || e->kind != ERR_BUSY || try == BUSY_TRIES)
 			return false;
@@ -307,7 +336,7 @@ static bool sq_commit(struct db *db, struct err *e)
 	bool done;
 
 	db_wait_mark(db, true); /* waits for the disk */
-	done = sq_run_text(d, TEXT_SQLITE_COMMIT, "commit", e);
+	done = sq_run_control(d, TEXT_SQLITE_COMMIT, "commit", e);
 	if (done)
 		checkpoint(d);
 	else
@@ -318,12 +347,12 @@ static bool sq_commit(struct db *db, struct err *e)
 
 static bool sq_savepoint(struct db *db, struct err *e)
 {
-	return sq_run_text(sqlite_db(db), TEXT_SQLITE_SAVEPOINT, "savepoint", e);
+	return sq_run_control(sqlite_db(db), TEXT_SQLITE_SAVEPOINT, "savepoint", e);
 }
 
 static bool sq_release(struct db *db, struct err *e)
 {
-	return sq_run_text(sqlite_db(db), TEXT_SQLITE_RELEASE, "release", e);
+	return sq_run_control(sqlite_db(db), TEXT_SQLITE_RELEASE, "release", e);
 }
 
 static bool sq_rollback_to(struct db *db, struct err *e)
