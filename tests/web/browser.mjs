@@ -363,6 +363,22 @@ await test('changes appear without a reload, in two tabs with one stream, and ca
 	clean(page);
 });
 
+await test('a tab that logs in again reads the event stream again, also after the daemon refused it', async () => {
+	const page = await newPage(), mode = () => page.getAttribute('.pulse', 'class').catch(() => '');
+	await until(async () => /stream/.test(await mode()), 'the stream');
+	await page.getByRole('button', {name: 'Log out'}).click();
+	await page.fill('#token', admin);
+	await page.keyboard.press('Enter');
+	await until(async () => /stream/.test(await mode()), 'the stream of the second session');
+	await page.route('**/v1/stream', route => route.fulfill({status: 503, body: ''}));
+	const refused = page.waitForResponse(r => /stream$/.test(r.url()) && r.status() === 503);
+	await page.reload();
+	await refused;
+	await page.unroute('**/v1/stream');
+	await until(async () => /stream/.test(await mode()), 'the stream after the refusal', 40000);
+	clean(page);
+});
+
 await test('everything is reached with the keyboard', async () => {
 	const page = await newPage();
 	await view(page, '#/jobs?q=web-ok', 'text=web-ok');
@@ -411,6 +427,16 @@ await test('a call shows its request, and a running command its progress', async
 	await shoot(page, out + '/progress-1280-light.png');
 	await view(page, '#/runs', 'text=42 %');
 	api('POST', `runs/${run.id}/cancel`, {});
+	// The second report follows within ten percent and has no event.
+	const next = api('POST', 'jobs', {name: 'web-words', schedule: ['manual'], heartbeat: 300, cwd: out,
+		script: 'echo "jobsched:progress=50 first words" >&$JOBSCHED_NOTIFY_FD; until [ -e words ]; do sleep 0.1; done; echo "jobsched:progress=51 second words" >&$JOBSCHED_NOTIFY_FD; sleep 120'});
+	fs.rmSync(out + '/words', {force: true});
+	const words = api('POST', `jobs/${next.id}/run`, {});
+	await view(page, '#/runs/' + words.id, 'text=50 %');
+	await page.waitForTimeout(5000); // events of the start are over
+	fs.writeFileSync(out + '/words', '');
+	await page.waitForSelector('text=51 %');
+	api('POST', `runs/${words.id}/cancel`, {});
 	clean(page);
 });
 
