@@ -2,7 +2,7 @@
 // The frame of the page: login, navigation, settings, and the choice of the view by the fragment of the address.
 import {get, post, send, setOnLogout} from './api.js';
 import {button, fill, h, localZone, say, settings, throttle, zone} from './dom.js';
-import {listen, live, start, stop, toggle} from './live.js';
+import {listen, live, paused, start, stop, toggle} from './live.js';
 
 const views = [
 	['', 'Overview', () => import('./overview.js'), 'overview'],
@@ -84,8 +84,9 @@ export function failed(box, e) {
 }
 
 // Runs 'load' now, and again after events that 'wanted' accepts: at most every two seconds, and less often if the daemon is slow.
-export async function refresh(context, load, wanted = () => true) {
-	let pause = 2000;
+// While 'moving' is true, values change without events: then also every five seconds.
+export async function refresh(context, load, wanted = () => true, moving = () => false) {
+	let pause = 2000, failing;
 	const timed = async () => {
 		const started = Date.now();
 		await load();
@@ -94,9 +95,21 @@ export async function refresh(context, load, wanted = () => true) {
 	const again = throttle(async () => {
 		if (context.ended)
 			return;
-		try { await timed(); } catch (e) { if (!context.ended && e.status !== 401 && e.name !== 'AbortError') live.onmode(e); }
+		try {
+			await timed();
+			if (failing)
+				live.onmode();
+			failing = false;
+		} catch (e) {
+			if (!context.ended && e.status !== 401 && e.name !== 'AbortError') {
+				failing = true;
+				live.onmode(e);
+			}
+		}
 	}, () => pause);
 	context.onEnd(listen(event => (!event.what || wanted(event)) && again()));
+	const timer = setInterval(() => !paused() && !document.hidden && moving() && again(), 5000);
+	context.onEnd(() => clearInterval(timer));
 	await timed();
 }
 

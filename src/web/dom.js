@@ -52,10 +52,18 @@ export function shown(text) {
 		c => c.charCodeAt(0) < 32 ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : '\u2423');
 }
 
+// Replaces the content. The focus stays on the control of the same name, and tables keep their scroll position.
 export function fill(e, ...parts) {
+	const active = e.contains(document.activeElement) && e !== document.activeElement ? document.activeElement : null;
+	const left = [...e.querySelectorAll('.scroll')].map(s => s.scrollLeft);
 	e.replaceChildren();
-	return add(e, parts);
+	add(e, parts);
+	e.querySelectorAll('.scroll').forEach((s, i) => { s.scrollLeft = left[i] || 0; });
+	if (active)
+		[...e.querySelectorAll(active.tagName)].find(x => nameOf(x) === nameOf(active))?.focus({preventScroll: true});
+	return e;
 }
+const nameOf = e => e.getAttribute('aria-label') || e.getAttribute('href') || e.textContent;
 
 const NS = 'http://www.w3.org/2000/svg';
 export function svg(name, attributes, ...children) {

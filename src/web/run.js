@@ -16,10 +16,12 @@ export async function runs(box, context, path, query) {
 	const select = h('select', {onchange: () => change({state: select.value})}, h('option', {value: ''}, 'any'), [...STATES, 'failed,timed_out,lost', 'claimed,running']
 		.map(s => h('option', {value: s, selected: q.state === s}, s.replace(/_/g, ' '))));
 	const input = (key, label, hint) => field(label, h('input', {value: q[key] || '', placeholder: hint, spellcheck: 'false', onchange: e => change({[key]: e.target.value.trim()})}));
+	let active;
 	async function load() {
 		const page = await get('runs', {job: q.job, state: q.state, tag: q.tag, queue: q.queue, owner: q.owner, planned: q.planned || 'false', cursor: q.cursor, limit: 50});
 		if (context.ended)
 			return;
+		active = page.runs.some(r => r.started_at && !r.ended_at);
 		fill(list, runTable(page.runs, true), h('div.pager', button('‹ First', () => change({}), {disabled: !q.cursor}),
 			h('span.dim', page.runs.length + ' shown'), button('Older ›', () => go('runs', {...q, cursor: page.next_cursor}), {disabled: !page.next_cursor})));
 	}
@@ -28,7 +30,7 @@ export async function runs(box, context, path, query) {
 		q = next;
 		load();
 	};
-	await refresh(context, load, e => !q.cursor && (e.what || '').startsWith('run'));
+	await refresh(context, load, e => !q.cursor && (e.what || '').startsWith('run'), () => active && !q.cursor);
 }
 
 const final = r => !['queued', 'claimed', 'running'].includes(r.state);
@@ -96,7 +98,7 @@ export async function run(box, context, [id]) {
 		fill(parts.log, section('Output' + (attempt ? ' of attempt ' + attempt : ''), viewer.element));
 	}
 	context.onEnd(() => viewer?.close());
-	await refresh(context, load, e => !e.run || String(e.run) === String(r?.id));
+	await refresh(context, load, e => !e.run || String(e.run) === String(r?.id), () => r && !final(r));
 }
 
 async function compare(box, r) {

@@ -10,6 +10,7 @@ import urllib.parse
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Daemon, case, instant, main
 
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
           "form-action 'none'", "frame-ancestors 'none'"}
 
@@ -48,6 +49,16 @@ def the_page_and_all_its_files_are_served_with_a_strict_policy():
         assert len(seen) == 14 and size <= 40000, (size, sorted(seen))
         for path in ("/ui/", "/ui/none.js", "/ui/..%2fapi.js", "/ui/embed.sh", "/index.html"):
             assert fetch(d, path)[0] == 404, path
+
+
+@case
+def the_page_listens_to_every_kind_of_event():
+    with open(os.path.join(TOP, "src", "core", "job", "event.c")) as f:
+        kinds = set(re.findall(r'^\t\[EVENT_\w+\] = "([a-z.]+)"', f.read(), re.M))
+    with open(os.path.join(TOP, "src", "web", "live.js")) as f:
+        text = f.read()
+    heard = set(re.findall(r"[a-z.]+", text[text.index("const KINDS"):text.index(".split")]))
+    assert len(kinds) > 30 and kinds <= heard | {"none"}, kinds - heard
 
 
 @case

@@ -8,11 +8,14 @@ import {createRequire} from 'node:module';
 import path from 'node:path';
 
 const require = createRequire(path.join(process.env.WEB_MODULES, 'x.js'));
-const {chromium} = require('playwright-core');
+const {chromium, firefox} = require('playwright-core');
 const axe = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const [, , base, admin, viewer, socket, out] = process.argv;
 const only = process.env.ONLY;
-const browser = await chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox']});
+// Debian's Firefox is driven over WebDriver BiDi.
+const gecko = process.env.BROWSER === 'firefox';
+const browser = await (gecko ? firefox.launch({channel: 'moz-firefox', executablePath: process.env.FIREFOX || '/usr/bin/firefox-esr'})
+	: chromium.launch({executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox']}));
 let bad = 0, n = 0;
 
 const api = (method, target, body) => {
@@ -29,24 +32,39 @@ async function until(f, text, ms = 15000) {
 	throw new Error('not in time: ' + text);
 }
 
+// The style that Playwright adds to a page before a screenshot; the policy of the page refuses it.
+const SHOT_STYLE = 'sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT+SmwNZWA=';
+
 // Every page collects script errors, dialogs and violations of the content security policy.
 async function newPage(options = {}, token = admin) {
 	const context = await browser.newContext({viewport: {width: 1280, height: 860}, ...options});
 	const page = await context.newPage();
 	page.faults = [];
-	page.on('pageerror', e => page.faults.push(e.message));
+	const fault = text => text.includes(SHOT_STYLE) || page.faults.push(text);
+	page.on('pageerror', e => fault(e.message));
 	page.on('dialog', d => { page.faults.push('dialog: ' + d.message()); d.dismiss(); });
-	page.on('console', m => { if (/Content Security Policy|Refused to/.test(m.text())) page.faults.push(m.text()); });
+	page.on('console', m => { if (/Content Security Policy|Refused to|settings blocked/.test(m.text())) fault(m.text()); });
 	if (token) {
 		await page.goto(base + '/#token=' + token);
 		await page.waitForSelector('nav');
+		if (gecko && options.colorScheme)
+			await colours(page, options.colorScheme);
 	}
 	return page;
+}
+// The preference of the system, or, in Firefox, the choice on the page: BiDi of Firefox ESR cannot set the preference.
+async function colours(page, colorScheme) {
+	if (gecko)
+		await page.getByLabel('colours').selectOption(colorScheme);
+	else
+		await page.emulateMedia({colorScheme});
 }
 const view = async (page, hash, ready) => {
 	await page.goto(base + '/' + hash);
 	await page.waitForSelector(ready);
 };
+
+const shoot = (page, path) => page.screenshot({path, caret: 'initial'});
 
 async function test(name, f) {
 	n++;
@@ -137,7 +155,7 @@ await test('no view is wider than the window, from 360 px to 4k; screenshots are
 				await view(page, address(v), v[1]);
 				await page.waitForTimeout(250);
 				assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name + ' is wider than ' + width);
-				await page.screenshot({path: `${out}/${name}-${width}-${colorScheme}.png`});
+				await shoot(page, `${out}/${name}-${width}-${colorScheme}.png`);
 			}
 			clean(page);
 			await page.context().close();
@@ -345,17 +363,33 @@ await test('changes appear without a reload, in two tabs with one stream, and ca
 	clean(page);
 });
 
+await test('a tab that logs in again reads the event stream again, also after the daemon refused it', async () => {
+	const page = await newPage(), mode = () => page.getAttribute('.pulse', 'class').catch(() => '');
+	await until(async () => /stream/.test(await mode()), 'the stream');
+	await page.getByRole('button', {name: 'Log out'}).click();
+	await page.fill('#token', admin);
+	await page.keyboard.press('Enter');
+	await until(async () => /stream/.test(await mode()), 'the stream of the second session');
+	await page.route('**/v1/stream', route => route.fulfill({status: 503, body: ''}));
+	const refused = page.waitForResponse(r => /stream$/.test(r.url()) && r.status() === 503);
+	await page.reload();
+	await refused;
+	await page.unroute('**/v1/stream');
+	await until(async () => /stream/.test(await mode()), 'the stream after the refusal', 40000);
+	clean(page);
+});
+
 await test('everything is reached with the keyboard', async () => {
 	const page = await newPage();
 	await view(page, '#/jobs?q=web-ok', 'text=web-ok');
-	await page.keyboard.press('Tab');
-	const seen = new Set();
-	for (let i = 0; i < 60; i++) {
-		seen.add(await page.evaluate(() => (document.activeElement.textContent || document.activeElement.getAttribute('aria-label') || document.activeElement.type || '').trim().slice(0, 30)));
+	// From the first control: after the last one the focus would leave the document.
+	await page.focus('.skip');
+	const seen = [], wanted = ['Overview', 'Timeline', 'Act on all matching…', 'web-ok', 'Name'], left = () => wanted.filter(w => !seen.some(s => s.startsWith(w)));
+	for (let i = 0; i < 60 && left().length; i++) {
 		await page.keyboard.press('Tab');
+		seen.push(await page.evaluate(() => (document.activeElement.textContent || document.activeElement.getAttribute('aria-label') || document.activeElement.type || '').trim().slice(0, 30)));
 	}
-	for (const wanted of ['Overview', 'Timeline', 'Act on all matching…', 'web-ok', 'Name'])
-		assert([...seen].some(s => s.startsWith(wanted)), wanted + ' was not reached: ' + [...seen].join(', '));
+	assert(!left().length, left().join(', ') + ' was not reached: ' + seen.join(', '));
 	await page.locator('a:text-is("web-ok")').focus();
 	await page.keyboard.press('Enter');
 	await page.waitForSelector('text=Next runs');
@@ -364,6 +398,11 @@ await test('everything is reached with the keyboard', async () => {
 	await page.waitForSelector('dialog');
 	await page.keyboard.press('Escape');
 	await until(async () => await page.locator('dialog').count() === 0, 'the dialog closes');
+	const head = await page.$('.head');
+	await page.getByRole('button', {name: 'Edit…'}).first().focus();
+	api('POST', `jobs/${made.ok.id}/run`, {});
+	await until(async () => !await head.evaluate(e => e.isConnected), 'the page shows the new run', 30000);
+	assert(await page.evaluate(() => document.activeElement.textContent) === 'Edit…', 'the focus was lost when the page changed');
 	await page.keyboard.press('/');
 	await page.waitForSelector('input[type=search]');
 	await view(page, '#/timeline?span=3600000', 'canvas');
@@ -385,9 +424,19 @@ await test('a call shows its request, and a running command its progress', async
 	await view(page, '#/runs/' + run.id, 'text=Timing');
 	await until(async () => await page.locator('progress').count() && /42 % copying <b>files<\/b>/.test(await page.innerText('main')), 'the progress', 60000);
 	await until(async () => /echo/.test(await page.innerText('main')), 'the command');
-	await page.screenshot({path: out + '/progress-1280-light.png'});
+	await shoot(page, out + '/progress-1280-light.png');
 	await view(page, '#/runs', 'text=42 %');
 	api('POST', `runs/${run.id}/cancel`, {});
+	// The second report follows within ten percent and has no event.
+	const next = api('POST', 'jobs', {name: 'web-words', schedule: ['manual'], heartbeat: 300, cwd: out,
+		script: 'echo "jobsched:progress=50 first words" >&$JOBSCHED_NOTIFY_FD; until [ -e words ]; do sleep 0.1; done; echo "jobsched:progress=51 second words" >&$JOBSCHED_NOTIFY_FD; sleep 120'});
+	fs.rmSync(out + '/words', {force: true});
+	const words = api('POST', `jobs/${next.id}/run`, {});
+	await view(page, '#/runs/' + words.id, 'text=50 %');
+	await page.waitForTimeout(5000); // events of the start are over
+	fs.writeFileSync(out + '/words', '');
+	await page.waitForSelector('text=51 %');
+	api('POST', `runs/${words.id}/cancel`, {});
 	clean(page);
 });
 
@@ -408,11 +457,11 @@ await test('the timeline counts more runs than it reads', async () => {
 		assert(n > 5000, name + ': the peak has ' + n);
 		for (const colorScheme of ['light', 'dark'])
 			for (const [width, height] of [[360, 780], [1280, 860], [2560, 1400]]) {
-				await page.emulateMedia({colorScheme});
+				await colours(page, colorScheme);
 				await page.setViewportSize({width, height});
 				await page.waitForTimeout(200);
 				assert(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name + ' is wider than ' + width);
-				await page.screenshot({path: `${out}/density-${name}-${width}-${colorScheme}.png`});
+				await shoot(page, `${out}/density-${name}-${width}-${colorScheme}.png`);
 			}
 	}
 	clean(page);

@@ -4,6 +4,7 @@
 #
 #   apt-get install chromium nodejs npm curl; top_builddir=build tests/web/run.sh [OUTPUT_DIRECTORY]
 #
+# BROWSER=firefox uses Debian's Firefox instead (package firefox-esr).
 # playwright-core and axe-core are installed by npm below the output directory, which also gets the screenshots.
 # ONLY=text runs the tests with this text in their names.
 set -eu
@@ -12,15 +13,17 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${top_builddir:-build}" && pwd)
 out=${1:-$(mktemp -d "${TMPDIR:-/tmp}/jobsched-web.XXXXXX")}
 mkdir -p "$out"
-for tool in node npm curl "${CHROMIUM:=/usr/bin/chromium}"; do
+browser=${CHROMIUM:=/usr/bin/chromium}
+[ "${BROWSER:=chromium}" = chromium ] || browser=${FIREFOX:=/usr/bin/firefox-esr}
+for tool in node npm curl "$browser"; do
 	command -v "$tool" >/dev/null || {
 		echo "1..0 # SKIP $tool is not installed"
 		exit 0
 	}
 done
-export CHROMIUM WEB_MODULES=$out/node_modules
+export BROWSER CHROMIUM FIREFOX="${FIREFOX:-}" WEB_MODULES=$out/node_modules
 [ -d "$WEB_MODULES/playwright-core" ] && [ -d "$WEB_MODULES/axe-core" ] ||
-	(cd "$out" && npm install --silent --no-audit --no-fund --prefix "$out" playwright-core axe-core >/dev/null)
+	(cd "$out" && npm install --silent --no-audit --no-fund --prefix "$out" playwright-core@1.59.1 axe-core >/dev/null)
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/jobsched-web.XXXXXX")
 export HOME=$dir/home XDG_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state XDG_CONFIG_HOME=$dir/config
