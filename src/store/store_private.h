@@ -15,6 +15,9 @@ struct count;
 struct job_new;
 struct noted;
 
+/* How a batch excludes other engines, see batch.c. */
+enum writers_lock { WRITERS_FREE, WRITERS_SHARED, WRITERS_EXCLUSIVE };
+
 struct store {
 	struct db *db; /* owned */
 	const struct clock *clock; /* borrowed, see store_options */
@@ -22,6 +25,8 @@ struct store {
 	char id[RANDOM_ID_LEN + 1];
 	char writer[RANDOM_ID_LEN + 1]; /* key of our row in 'writers' */
 	int64_t batch;                  /* number of the last batch in that row */
+	enum writers_lock writers_lock; /* of this batch */
+	bool wants_exclusive;           /* this batch must be repeated with WRITERS_EXCLUSIVE */
 	struct row_ids ids[2];          /* reserved numbers of jobs and of runs */
 	struct owner_count owner_counts[32]; /* counts that were read a moment ago */
 	size_t next_owner_count;        /* the entry that is replaced next */

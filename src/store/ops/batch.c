@@ -36,6 +36,7 @@ struct batch {
 	bool no_growth;    /* the disk is full */
 	bool repeatable;   /* a batch with an unknown commit is repeated without reading back its outcome */
 	size_t moved;      /* runs that moved before this batch and are not written yet */
+	bool exclusive;    /* an operation needs the lock of all writers, see batch_needs_exclusive() */
 	bool leases;       /* only lease renewals: they must be fast, and no wake-up time depends on them */
 	struct batch_wake wake;
 	struct batch_wake_reads reads;
@@ -49,32 +50,59 @@ static bool ends_batch(enum err_kind kind)
 	       kind == ERR_REFUSED;
 }
 
-/* Whether the batch waits for other writers, see writers_serialise(). */
-static bool batch_is_ordered(const struct batch *b)
+/* The lock of all writers that an operation needs. SQLite has one writer at a time. */
+static enum writers_lock op_writers_lock(const struct op *op)
 {
-	for (size_t i = 0; i < b->n; i++) {
-		const struct op_info *info = op_info(b->ops[i]);
+	const struct op_info *info = op_info(op);
 
-		if (!info->unordered && !(info->stands_alone && info->stands_alone(b->ops[i])))
-			return true;
-	}
-	return false;
+	if (info->unordered || (info->stands_alone && info->stands_alone(op)))
+		return WRITERS_FREE;
+	return info->locks_jobs ? WRITERS_SHARED : WRITERS_EXCLUSIVE;
+}
+
+static enum writers_lock batch_writers_lock(const struct batch *b)
+{
+	enum writers_lock most = b->exclusive ? WRITERS_EXCLUSIVE : WRITERS_FREE;
+
+	if (!b->s->db->ops->reconnects)
+		return WRITERS_EXCLUSIVE;
+	for (size_t i = 0; i < b->n; i++)
+		if (op_writers_lock(b->ops[i]) > most)
+			most = op_writers_lock(b->ops[i]);
+	return most;
 }
 
 /*
- * On PostgreSQL the engines write one after another, as SQLite enforces it: a batch locks jobs,
- * runs and permits in any order, and its counts must stay valid until the commit. This lock is
- * taken before all others, so a waiting engine holds no lock that the current writer needs. A batch
- * that only adds jobs writes rows that no other engine knows yet, and does not take it.
+ * On PostgreSQL the lock of all writers is taken before all other locks. An exclusive holder locks
+ * jobs, runs and permits in any order. Shared holders exclude each other by the rows of jobs. A
+ * batch that only adds jobs writes rows that no other engine knows yet, and takes no lock here.
+ *
+ * A row lock that is shared by many never becomes free under load. So a shared holder first locks
+ * its own row of 'writers', and an exclusive one first waits for the rows of all writers, which
+ * keeps later shared holders out.
  */
-static bool writers_serialise(const struct batch *b, struct err *e)
+static bool writers_lock(const struct batch *b, struct err *e)
 {
+	struct store *s = b->s;
+	bool all = s->writers_lock == WRITERS_EXCLUSIVE;
+	AUTO_QUERY gate = {};
 	AUTO_QUERY q = {};
 
-	if (!b->s->db->ops->reconnects || !batch_is_ordered(b))
+	if (!s->db->ops->reconnects || s->writers_lock == WRITERS_FREE)
 		return true;
-	q = query_start(b->s->db, Q_TURN_TAKE, e);
+	gate = query_start(s->db, all ? Q_WRITERS_WAIT : Q_WRITER_ENTER, e);
+	if (!all)
+		query_text(&gate, s->writer);
+	if (!query_finish(&gate))
+		return false;
+	q = query_start(s->db, all ? Q_WRITERS_EXCLUDE : Q_WRITERS_SHARE, e);
 	return query_finish(&q);
+}
+
+bool batch_needs_exclusive(struct store *s, struct err *e)
+{
+	s->wants_exclusive = s->writers_lock != WRITERS_EXCLUSIVE;
+	return !s->wants_exclusive || err_set(e, ERR_BUSY, "the batch is repeated under the lock of all writers");
 }
 
 /*
@@ -97,6 +125,27 @@ static bool owners_lock(const struct batch *b, struct err *e)
 	q = query_start(b->s->db, Q_OWNERS_LOCK, e);
 	query_text(&q, set_json(&owners));
 	query_text(&q, set_json(&jobs));
+	return query_finish(&q);
+}
+
+/*
+ * Locks the jobs that the operations of a shared batch write, in ascending order and in one
+ * statement. Claims and plans lock theirs later and skip those that are locked.
+ */
+static bool jobs_lock(const struct batch *b, struct err *e)
+{
+	AUTO_QUERY q = {};
+	AUTO_SET runs = {};
+
+	if (b->s->writers_lock != WRITERS_SHARED)
+		return true;
+	for (size_t i = 0; i < b->n; i++)
+		if (op_info(b->ops[i])->runs)
+			op_info(b->ops[i])->runs(b->ops[i], &runs);
+	if (runs.n == 0)
+		return true;
+	q = query_start(b->s->db, Q_RUN_JOBS_LOCK, e);
+	query_text(&q, set_json(&runs));
 	return query_finish(&q);
 }
 
@@ -242,9 +291,11 @@ static bool run_batch(struct batch *b, struct err *e)
 		b->wake = BATCH_WAKE_NEVER;
 		return batch_failpoints(b->ops, b->n, false, e) && lease_renew_outside_tx(b->s, b->ops, b->n, e) && batch_failpoints(b->ops, b->n, true, e);
 	}
+	b->s->writers_lock = batch_writers_lock(b);
+	b->s->wants_exclusive = false;
 	b->s->db->defer = b->way == IN_GROUPS && b->s->db->ops->send;
-	if (!tx_begin(&tx, b->s, true, e) || !writers_serialise(b, e) || !owners_lock(b, e) ||
-	    !(b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) || !outcomes_write(b->s, e) ||
+	if (!tx_begin(&tx, b->s, true, e) || !writers_lock(b, e) || !owners_lock(b, e) ||
+	    !jobs_lock(b, e) || !(b->way == IN_GROUPS ? run_in_groups(b, e) : run_one_by_one(b, e)) || !outcomes_write(b->s, e) ||
 	    !counters_write(b->s, e) || !run_moves_write(b->s, b->ops, b->n, b->moved, e) || !commit_marker_write(b, e) ||
 	    !wake_times_send(b, e) || !row_ids_refill_send(&b->refill, b->s, e) || !event_write(b->s, e) || !batch_failpoints(b->ops, b->n, false, e))
 		return false;
@@ -358,6 +409,10 @@ static enum next failure_action(struct batch *b, int try, struct err *e)
 	case ERR_BUSY:
 		if (!db->reconnects)
 			return GIVE_UP; /* SQLite has waited for the lock already */
+		if (b->s->wants_exclusive) {
+			b->exclusive = true;
+			return AGAIN;
+		}
 		backoff_sleep(try);
 		return renewal_is_useful(b) ? AGAIN : GIVE_UP;
 	case ERR_FULL:

@@ -22,6 +22,8 @@ struct op_info {
 	bool grows;                   /* adds rows: refused while the disk is full */
 	bool quiet;                   /* other nodes are not notified */
 	bool unordered;               /* does not wait for other writers, see batch.c */
+	bool locks_jobs;              /* writes only what belongs to jobs that it has locked; otherwise it excludes all others */
+	void (*runs)(const struct op *op, struct set *runs); /* adds runs whose jobs are locked for it; NULL: it locks jobs itself */
 	bool (*stands_alone)(const struct op *op); /* the same, if it returns true; NULL: it does not */
 	/*
 	 * Adds the owners of which it may take a name, a key or one of the last jobs, and the
@@ -35,6 +37,11 @@ struct op_info {
 const struct op_info *op_info(const struct op *op);
 bool op_refuse(struct op *op, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4))); /* returns true: the batch continues */
+/*
+ * For an operation that finds in a batch without the exclusive lock of all writers that it needs
+ * it: false, and the batch is rolled back and repeated with that lock. True: the batch has it.
+ */
+bool batch_needs_exclusive(struct store *s, struct err *e);
 void op_reset(struct op *op); /* frees and clears the results */
 
 /* The rows of the table, by file. */
@@ -50,6 +57,8 @@ op_fn node_open_apply, node_close_apply, node_command_apply, node_poll_apply, le
 
 typedef bool op_test_fn(const struct op *op);
 op_test_fn job_add_stands_alone, job_bulk_stands_alone;
+typedef void op_runs_fn(const struct op *op, struct set *runs);
+op_runs_fn run_started_runs, run_ended_runs, run_give_back_runs;
 typedef void op_owners_fn(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
 op_owners_fn job_add_owners, job_bulk_owners, job_apply_owners, job_change_owners, resume_owners, trigger_owners;
 

@@ -27,6 +27,7 @@ static const struct {
 	{"nodes_gone", "the nodes, by name"},
 	{"lease_facts", "reads the first entry of the index"},
 	{"last_seen", "reads the last entry of the index"},
+	{"pauses_past_ready", "reads the first entry of the index"},
 	{"pauses_past_drop", "reads the first entry of the index"},
 	{"notices_owners", "skips from owner to owner in the index"},
 	{"kept_outputs", "reads a page of the index in its order"},

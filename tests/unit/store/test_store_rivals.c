@@ -7,6 +7,7 @@
 #include "store/ops/job/jobs.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/job/resume.h"
+#include "store/ops/limits.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/op.h"
@@ -19,11 +20,12 @@
 #include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RIVALS = 6, JOBS = 10, ROUNDS = 60, HELD_MAX = 64, BATCH = 40, OWNERS = 3, NAMES = 4 };
+enum { RIVALS = 6, JOBS = 10, FEW = 3, ROUNDS = 60, HELD_MAX = 64, BATCH = 40, OWNERS = 3, NAMES = 4 };
 
 struct rival {
 	const char *where;
@@ -37,6 +39,16 @@ struct rival {
 	size_t n;
 	usec_t now;
 	int failures;
+	struct active *active; /* of all rivals */
+};
+
+/*
+ * The active runs of each job and of the queue 'few', which has a limit. A run counts from the
+ * commit of its claim until its end is submitted, so never longer than it is active in the store.
+ */
+struct active {
+	atomic_int by_job[JOBS + 1], few;
+	atomic_int overlaps, excesses; /* how often there were more than may be */
 };
 
 static unsigned dice(struct rival *r, unsigned sides)
@@ -56,6 +68,22 @@ static struct start_policy policy_of(int64_t job)
 	};
 
 	return kinds[job % (int64_t)ELEMENTS(kinds)];
+}
+
+static void active_add(struct rival *r, const struct run *run)
+{
+	if (run->job <= JOBS && policy_of(run->job).permits && atomic_fetch_add(&r->active->by_job[run->job], 1) >= policy_of(run->job).permits)
+		r->active->overlaps++;
+	if (text_equal(run->queue, "few") && atomic_fetch_add(&r->active->few, 1) >= FEW)
+		r->active->excesses++;
+}
+
+static void active_remove(struct rival *r, const struct run *run)
+{
+	if (run->job <= JOBS && policy_of(run->job).permits)
+		r->active->by_job[run->job]--;
+	if (text_equal(run->queue, "few"))
+		r->active->few--;
 }
 
 static void each_second(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
@@ -105,6 +133,7 @@ static void end_some(struct rival *r, unsigned of)
 		}
 		run = r->held[i];
 		r->held[i] = r->held[--r->n_held];
+		active_remove(r, run);
 		if (dice(r, 4) == 0) {
 			op = add(r, op_new(OP_GIVE_BACK, NULL, NULL));
 			op_fill(run_give_back_op(op), .node = r->name, .run = run->id, .fence = run->fence, .due_at = r->now, .now = r->now);
@@ -128,8 +157,10 @@ static void take_claimed(struct rival *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		for (size_t k = 0; r->batch[i]->kind == OP_CLAIM && k < claim_op(r->batch[i])->claimed.n; k++)
-			if (r->n_held < HELD_MAX)
+			if (r->n_held < HELD_MAX) {
 				r->held[r->n_held++] = STEAL(claim_op(r->batch[i])->claimed.v[k].run);
+				active_add(r, r->held[r->n_held - 1]);
+			}
 }
 
 static void plan_some(struct rival *r)
@@ -239,8 +270,14 @@ static void *rival_main(void *arg)
 		end_some(r, 3);
 		if (dice(r, 3) == 0)
 			plan_some(r);
-		if (dice(r, 3) == 0)
+		if (dice(r, 3) == 0) {
+			if (dice(r, 2)) { /* the ends and the plan without an operation that excludes all other writers */
+				go(r, r->s);
+				take_claimed(r);
+				sweep(r);
+			}
 			meddle(r);
+		}
 		claim_some(r);
 		go(r, r->s);
 		take_claimed(r);
@@ -251,11 +288,11 @@ static void *rival_main(void *arg)
 
 /* ---- the test ---- */
 
-static void rival_open(struct rival *r, const char *where, int i)
+static void rival_open(struct rival *r, const char *where, struct active *active, int i)
 {
 	AUTO(op) *open = NULL;
 
-	*r = (struct rival){.where = where, .seed = (unsigned)(i + 1) * 7919};
+	*r = (struct rival){.where = where, .active = active, .seed = (unsigned)(i + 1) * 7919};
 	snprintf(r->name, sizeof(r->name), "r%d", i);
 	r->s = open_or_fail(where, false);
 	r->leases = open_or_fail(where, false);
@@ -300,6 +337,8 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 {
 	struct fixture *f = *state;
 	struct rival rivals[RIVALS];
+	struct active active = {};
+	AUTO(op) *few = op_new(OP_LIMIT_SET, NULL, NULL);
 	AUTO_DONE(buf) waiting = {};
 	AUTO_DONE(buf) deadlocks = {};
 
@@ -311,15 +350,18 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 		assert_true(apply_one(f->store, op));
 		assert_int_equal(owner_op(op)->number, 1000 + i);
 	}
+	op_fill(limit_op(few), .scope = LIMIT_QUEUE, .key = "few", .running_given = true, .running = FEW, .now = T0);
+	assert_true(apply_one(f->store, few));
 	for (int i = 0; i < JOBS; i++) {
 		AUTO(op) *op = op_add(NULL, NULL, NULL);
 
+		job_add_op(op)->job.queue = i % 2 ? "few" : NULL;
 		job_add_op(op)->job.policy = policy_of(i + 1);
 		job_add_op(op)->job.next_slot = T0 + 1;
 		assert_true(apply_one(f->store, op));
 	}
 	for (int i = 0; i < RIVALS; i++)
-		rival_open(&rivals[i], f->where, i);
+		rival_open(&rivals[i], f->where, &active, i);
 	for (int i = 0; i < RIVALS; i++)
 		pthread_create(&rivals[i].thread, NULL, rival_main, &rivals[i]);
 	for (int i = 0; i < RIVALS; i++)
@@ -331,6 +373,8 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 	place_query(f->where, "SELECT id, job, hold, reason FROM runs WHERE ended_at = 0", &waiting);
 	if (waiting.len)
 		fail_msg("they wait for ever: %s", waiting.data);
+	assert_int_equal(active.overlaps, 0);
+	assert_int_equal(active.excesses, 0);
 	assert_counts_true(f->store);
 	place_query(f->where, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()", &deadlocks);
 	assert_string_equal(deadlocks.data, "0|\n");

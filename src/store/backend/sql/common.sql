@@ -12,9 +12,6 @@ INSERT INTO writers (id, batch, at) VALUES (:id, 0, :at)
 -- query writer_put(id text, batch int, at int)
 UPDATE writers SET batch = :batch, at = :at WHERE id = :id
 
--- query writer_close(id text, before int)
-DELETE FROM writers WHERE id = :id OR at < :before
-
 -- ======== owners ========
 
 -- query owner_find(uid int, name text) -> number int
@@ -66,6 +63,10 @@ DELETE FROM counters WHERE what = :what AND n = 0
 --	full_at int
 SELECT limits.scope, limits.key, running, weight, rate_n, rate_per, rate_burst, full_at
 FROM limits LEFT JOIN buckets ON buckets.scope = limits.scope AND buckets.key = limits.key
+
+-- Whether pauses_past_drop deletes any.
+-- query pauses_past_ready() -> at int
+SELECT at FROM pauses_past WHERE until <= coalesce((SELECT slot FROM due ORDER BY slot LIMIT 1), 9223372036854775807) LIMIT 1
 
 -- Deletes past pauses up to whose end every slot is planned. The caller decides about the runs of
 -- these slots.
@@ -318,9 +319,6 @@ SELECT id, node, runs FROM run_moves WHERE id > :after ORDER BY id LIMIT :n
 
 -- query moves_newest() -> id int
 SELECT coalesce(max(id), 0) AS id FROM run_moves
-
--- query moves_prune(keep int)
-DELETE FROM run_moves WHERE id < (SELECT max(newest.id) FROM run_moves AS newest) - :keep
 
 -- ======== notices ========
 

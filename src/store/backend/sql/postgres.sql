@@ -786,6 +786,10 @@ CREATE INDEX results_value ON results (key, value, slot, run);
 -- query writer_get(id text) -> batch int
 SELECT batch FROM writers WHERE id = :id FOR UPDATE
 
+-- The rows are locked in ascending order, as writers_wait does.
+-- query writer_close(id text, before int)
+DELETE FROM writers WHERE id = ANY (ARRAY(SELECT id FROM writers WHERE id = :id OR at < :before ORDER BY id FOR UPDATE))
+
 -- query counters_add(node text, set json)
 INSERT INTO counters (node, what, state, queue, n)
 SELECT :node, what, state, queue, n
@@ -889,7 +893,7 @@ RETURNING id, uid, queue, name, jobs.reason
 SELECT id FROM jobs
 WHERE id = {ids} AND state + 0 = JOB_ACTIVE
 	AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id OFFSET 0)
-ORDER BY id FOR UPDATE
+ORDER BY id FOR NO KEY UPDATE
 
 -- query jobs_finish(set json, now int) -> id int, uid int, queue text
 UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
@@ -910,17 +914,19 @@ SELECT job, segment, slot
 FROM jsonb_to_recordset(:set) AS given(job bigint, segment bigint, slot bigint)
 
 -- query due_take(since int, until int, n int, segments int) -> job int, slot int
-SELECT due.job, due.slot FROM due
-WHERE due.slot > :since AND due.slot <= :until AND {in_segments}
-ORDER BY due.slot LIMIT :n
-FOR UPDATE SKIP LOCKED
+SELECT first.job, first.slot FROM (SELECT due.job, due.slot FROM due
+	WHERE due.slot > :since AND due.slot <= :until AND {in_segments} ORDER BY due.slot OFFSET 0) AS first
+	LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = first.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
+WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = first.job OFFSET 0)
+ORDER BY first.slot LIMIT :n
 
--- Read after the rows of 'due' are locked; a change of a job locks them too.
+-- Read after the jobs are locked. 'due' is read again, because due_take may have seen an older row.
 -- query due_jobs(set json) -> id int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
---	digest int, created_at int
+--	digest int, created_at int, slot int
 SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
-	jobs.created_at
+	jobs.created_at, due.slot
 FROM jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place) JOIN jobs ON jobs.id = wanted.value::bigint
+	JOIN due ON due.job = jobs.id
 ORDER BY wanted.place
 
 -- query due_move(set json)
@@ -996,38 +1002,77 @@ WITH RECURSIVE lane(queue, uid, priority, due_at) AS (
 		ORDER BY runs.queue, runs.uid, runs.priority, runs.due_at, runs.id LIMIT 1) AS next)
 SELECT queue, uid, priority, due_at FROM lane
 
+-- The facts about a queued run and its job that a claim decides by.
+-- define lane_facts = runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
+--	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
+--	coalesce(jobs.state, JOB_REMOVED) AS job_state,
+--	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
+--		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
+--		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
+--	CASE WHEN jobs.state = JOB_PAUSED
+--		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
+--	CASE WHEN :stops <> 0
+--		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
+--			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
+--	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
+--		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
+--	CASE WHEN runs.places > 0
+--		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
+--	CASE WHEN runs.places > 0
+--		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
+--		END AS place,
+--	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
+--		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1::bigint END AS overtaken,
+--	runs.caught_up
+
+-- The queued runs of a lane that may start on a node with these labels; those after a given run.
+-- define lane_all = runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
+--	AND runs.priority = :priority
+--	AND NOT EXISTS (SELECT 1 FROM json_array_elements_text(CASE WHEN runs.gated & 2 <> 0 THEN jobs.spec::json -> 'node_labels' END)
+--		AS need(label) WHERE position(chr(10) || need.label || chr(10) IN :labels) = 0)
+
+-- define lane_where = {lane_all} AND (runs.due_at, runs.id) > (:due_at, :id)
+
 -- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int
-SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
-	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
-	coalesce(jobs.state, JOB_REMOVED) AS job_state,
-	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
-		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
-		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
-	CASE WHEN jobs.state = JOB_PAUSED
-		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
-	CASE WHEN :stops <> 0
-		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
-			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
-	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
-		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
-	CASE WHEN runs.places > 0
-		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
-	CASE WHEN runs.places > 0
-		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
-		END AS place,
-	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
-		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1::bigint END AS overtaken,
-	runs.caught_up
+SELECT {lane_facts}
 FROM runs LEFT JOIN jobs ON jobs.id = runs.job
-WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
-	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
-	AND NOT EXISTS (SELECT 1 FROM json_array_elements_text(CASE WHEN runs.gated & 2 <> 0 THEN jobs.spec::json -> 'node_labels' END)
-		AS need(label) WHERE position(chr(10) || need.label || chr(10) IN :labels) = 0)
+WHERE {lane_where}
 ORDER BY runs.due_at, runs.id LIMIT :n
 FOR UPDATE OF runs SKIP LOCKED
+
+-- As lane_runs, for a claim beside those of other nodes: locks the jobs of the first due runs whose jobs no other
+-- transaction has locked. Their facts are read by lane_held afterwards, because this statement may see older ones. A run
+-- without a job has no facts that two claims could change. 'passed' counts the runs whose jobs were locked, 'rest' is
+-- when the first later run is due.
+-- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text) -> id int, passed int, rest int
+WITH picked AS MATERIALIZED (SELECT lane.id, lane.due_at
+	FROM (SELECT runs.id, runs.job, runs.due_at FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+			WHERE {lane_where} AND runs.due_at <= :now ORDER BY runs.due_at, runs.id OFFSET 0) AS lane
+		LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = lane.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
+	WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lane.job OFFSET 0)
+	ORDER BY lane.due_at, lane.id LIMIT :n),
+last AS (SELECT due_at, id FROM (SELECT due_at, id FROM picked ORDER BY due_at DESC, id DESC LIMIT 1) AS newest
+	WHERE (SELECT count(*) FROM picked) >= :n
+	UNION ALL SELECT :now, 9223372036854775807 WHERE (SELECT count(*) FROM picked) < :n)
+SELECT picked.id, (SELECT count(*) FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+		WHERE {lane_where} AND (runs.due_at, runs.id) <= ((SELECT due_at FROM last), (SELECT id FROM last))) - (SELECT count(*) FROM picked) AS passed,
+	coalesce((SELECT runs.due_at FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+		WHERE {lane_all} AND runs.due_at > :now ORDER BY runs.due_at, runs.id LIMIT 1), 9223372036854775807) AS rest
+FROM (SELECT 1) AS one LEFT JOIN picked ON true
+ORDER BY picked.due_at, picked.id
+
+-- query lane_held(set json, stops int, now int) -> id int, job int,
+--	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
+--	place int, overtaken int, caught_up int
+SELECT {lane_facts}
+FROM jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place) JOIN runs ON runs.id = wanted.value::bigint
+	LEFT JOIN jobs ON jobs.id = runs.job
+WHERE coalesce(runs.state = RUN_QUEUED AND runs.hold = 0, false)
+ORDER BY wanted.place
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
@@ -1100,9 +1145,36 @@ RETURNING id, due_at
 
 -- ======== permits, limits, pauses ========
 
--- Serialises the writers of a server (ops/batch.c).
--- query turn_take()
+-- The lock of all writers (ops/batch.c). Earlier versions take it exclusively for each batch.
+-- query writers_exclude()
 SELECT FROM meta WHERE key = 'store_id' FOR UPDATE
+
+-- query writers_share()
+SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE
+
+-- KEY SHARE waits for writer_enter, but not for writer_put.
+-- query writers_wait()
+SELECT FROM writers ORDER BY id FOR KEY SHARE
+
+-- query writer_enter(id text)
+SELECT FROM writers WHERE id = :id FOR UPDATE
+
+-- The jobs of these runs, and the jobs that run after them.
+-- query run_jobs_lock(runs json)
+WITH mine AS MATERIALIZED (SELECT DISTINCT runs.job FROM jsonb_array_elements_text(:runs) AS given(value)
+	JOIN runs ON runs.id = given.value::bigint)
+SELECT FROM jobs
+WHERE id = ANY (ARRAY(SELECT job FROM mine
+	UNION SELECT chains.child FROM mine JOIN jobs AS parent ON parent.id = mine.job
+		CROSS JOIN LATERAL (SELECT by_name.child FROM chains AS by_name
+				WHERE by_name.uid = parent.uid AND by_name.parent = parent.name
+			UNION ALL SELECT by_number.child FROM chains AS by_number
+				WHERE by_number.uid = parent.uid AND by_number.parent = parent.id::text) AS chains))
+ORDER BY id FOR NO KEY UPDATE
+
+-- query moves_prune(keep int)
+DELETE FROM run_moves WHERE id = ANY (ARRAY(SELECT id FROM run_moves
+	WHERE id < (SELECT max(newest.id) FROM run_moves AS newest) - :keep ORDER BY id FOR UPDATE SKIP LOCKED))
 
 -- query permits_of(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
@@ -1765,6 +1837,12 @@ SELECT 0::bigint AS bytes
 
 -- query limit_lock(scope text, key text) -> key text, running int, weight int, rate_n int, rate_per int, rate_burst int
 SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scope = :scope AND key = :key FOR UPDATE
+
+-- Locks these limits, so that no other claim counts towards them.
+-- query limits_hold(set json) -> scope text, key text
+SELECT limits.scope, limits.key FROM jsonb_to_recordset(:set) AS given(scope text, key text)
+	JOIN limits ON limits.scope = given.scope AND limits.key = given.key
+FOR NO KEY UPDATE OF limits SKIP LOCKED
 
 -- query queue_use(key text) -> key text
 SELECT key FROM limits WHERE scope = 'queue' AND key = :key FOR SHARE

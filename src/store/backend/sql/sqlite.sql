@@ -747,6 +747,9 @@ CREATE INDEX results_value ON results (key, value, slot, run);
 -- query writer_get(id text) -> batch int
 SELECT batch FROM writers WHERE id = :id
 
+-- query writer_close(id text, before int)
+DELETE FROM writers WHERE id = :id OR at < :before
+
 -- query counters_add(node text, set json)
 INSERT INTO counters (node, what, state, queue, n)
 SELECT :node, what, state, queue, n
@@ -866,11 +869,11 @@ SELECT due.job, due.slot FROM due
 WHERE due.slot > :since AND due.slot <= :until AND {in_segments}
 ORDER BY due.slot LIMIT :n
 
--- Read after the rows of 'due' are locked; a change of a job locks them too.
+-- 'slot' is for servers, where it may have changed since due_take; 0: it has not.
 -- query due_jobs(set json) -> id int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
---	digest int, created_at int
+--	digest int, created_at int, slot int
 SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
-	jobs.created_at
+	jobs.created_at, 0 AS slot
 FROM json_each(:set) AS wanted CROSS JOIN jobs WHERE jobs.id = wanted.value
 ORDER BY wanted.key
 
@@ -947,37 +950,53 @@ WITH RECURSIVE lane(id) AS (
 	FROM lane CROSS JOIN runs AS here WHERE here.id = lane.id)
 SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = lane.id
 
+-- The facts about a queued run and its job that a claim decides by.
+-- define lane_facts = runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
+--	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
+--	coalesce(jobs.state, JOB_REMOVED) AS job_state,
+--	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
+--		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
+--		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
+--	CASE WHEN jobs.state = JOB_PAUSED
+--		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
+--	CASE WHEN :stops <> 0
+--		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
+--			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
+--	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
+--		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
+--	CASE WHEN runs.places > 0
+--		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
+--	CASE WHEN runs.places > 0
+--		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
+--		END AS place,
+--	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
+--		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken,
+--	runs.caught_up
+
 -- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int
-SELECT runs.id, runs.job, runs.kind, runs.attempt, runs.slot, runs.due_at, runs.reason, runs.overlap,
-	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
-	coalesce(jobs.state, JOB_REMOVED) AS job_state,
-	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
-		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
-		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
-	CASE WHEN jobs.state = JOB_PAUSED
-		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
-	CASE WHEN :stops <> 0
-		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
-			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
-	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
-		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
-	CASE WHEN runs.places > 0
-		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
-	CASE WHEN runs.places > 0
-		THEN (SELECT place FROM running_jobs WHERE running_jobs.job = runs.job AND running_jobs.run = runs.id)
-		END AS place,
-	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
-		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken,
-	runs.caught_up
+SELECT {lane_facts}
 FROM runs INDEXED BY runs_due LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
 	AND runs.priority = :priority AND (runs.due_at, runs.id) > (:due_at, :id)
 	AND (runs.gated & 2 = 0 OR NOT EXISTS (SELECT 1 FROM json_each(jobs.spec, '$.node_labels') AS need
 		WHERE instr(:labels, char(10) || need.value || char(10)) = 0))
 ORDER BY runs.due_at, runs.id LIMIT :n
+
+-- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text) -> id int, passed int, rest int
+SELECT :id AS id, 0 AS passed, :now AS rest
+WHERE 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :due_at = 0 AND :n = 0 AND :labels = ''
+
+-- query lane_held(set json, stops int, now int) -> id int, job int,
+--	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
+--	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
+--	place int, overtaken int, caught_up int
+SELECT {lane_facts}
+FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = wanted.value AND +runs.state = RUN_QUEUED AND +runs.hold = 0
+ORDER BY wanted.key
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
@@ -1047,9 +1066,24 @@ RETURNING id, due_at
 
 -- ======== permits, limits, pauses ========
 
--- Serialises the writers of a server (ops/batch.c).
--- query turn_take()
+-- SQLite has one writer at a time and locks no rows.
+-- query writers_exclude()
 DELETE FROM meta WHERE key = ''
+
+-- query writers_share()
+DELETE FROM meta WHERE key = ''
+
+-- query writers_wait()
+DELETE FROM meta WHERE key = ''
+
+-- query writer_enter(id text)
+DELETE FROM meta WHERE key = '' AND value = :id
+
+-- query run_jobs_lock(runs json)
+DELETE FROM meta WHERE key = '' AND value = :runs
+
+-- query moves_prune(keep int)
+DELETE FROM run_moves WHERE id < (SELECT max(newest.id) FROM run_moves AS newest) - :keep
 
 -- query permits_of(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job IN (SELECT value FROM json_each(:set)) ORDER BY job, place
@@ -1680,6 +1714,9 @@ SELECT key, running, weight, rate_n, rate_per, rate_burst FROM limits WHERE scop
 
 -- query queue_use(key text) -> key text
 SELECT key FROM limits WHERE scope = 'queue' AND key = :key
+
+-- query limits_hold(set json) -> scope text, key text
+SELECT scope, key FROM limits WHERE scope = '' AND key = :set
 
 -- query counters_in(what int) -> state int, queue text, n int
 SELECT state, queue, sum(n) AS n FROM counters WHERE what = :what GROUP BY state, queue

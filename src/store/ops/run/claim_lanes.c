@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects the lane that is served next. */
+#include "base/err.h"
+#include "base/io.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "core/decide/claim.h"
 #include "core/job/policy.h"
 #include "store/counters.h"
+#include "store/ops/op_private.h"
 #include "store/ops/run/claim_private.h"
 #include "store/ops/run/claims.h"
 #include "store/set.h"
@@ -14,6 +17,7 @@
 
 #define WEIGHT_DEFAULT 100    /* of a queue without limits */
 #define LANE_DEFERRED_MAX 256 /* runs without a start after which a lane waits for the next claim */
+#define LOOK_AGAIN (5 * USEC_MSEC) /* after runs were passed over: at least that, at most four times that */
 #define ZEROES_MAX 256        /* counters that are 0, before they are deleted */
 
 /* ---- shares ---- */
@@ -56,13 +60,16 @@ static struct share *owner_share(struct claim *c, int64_t uid)
 	return h;
 }
 
-static bool limits_read(struct claim *c, struct err *e)
+static struct query limits_start(struct claim *c, struct err *e)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_LIMITS_NOW, e);
+	return query_start(c->s->db, Q_LIMITS_NOW, e);
+}
 
-	while (query_row(&q)) {
-		AUTO_TEXT scope = query_get_copy(&q);
-		AUTO_TEXT key = query_get_copy(&q);
+static bool limits_take(struct claim *c, struct query *q)
+{
+	while (query_row(q)) {
+		AUTO_TEXT scope = query_get_copy(q);
+		AUTO_TEXT key = query_get_copy(q);
 		bool queue = text_equal(scope, "queue");
 		struct share *h;
 		int64_t uid = 0;
@@ -70,14 +77,59 @@ static bool limits_read(struct claim *c, struct err *e)
 		if (!queue && (!text_equal(scope, "owner") || !text_parse_int(key, 0, INT64_MAX, &uid)))
 			continue;
 		h = queue ? queue_share(c, key) : owner_share(c, uid);
-		h->running = query_get_int(&q);
-		h->weight = query_get_int(&q);
-		h->rate.n = query_get_int(&q);
-		h->rate.per = query_get_int(&q);
-		h->rate.burst = query_get_int(&q);
-		h->bucket = query_get_int(&q);
+		h->running = query_get_int(q);
+		h->weight = query_get_int(q);
+		h->rate.n = query_get_int(q);
+		h->rate.per = query_get_int(q);
+		h->rate.burst = query_get_int(q);
+		h->bucket = query_get_int(q);
+	}
+	return !q->failed;
+}
+
+static void limit_want(struct set *set, struct share *h, const char *scope)
+{
+	if (h->elsewhere || (h->running == 0 && h->rate.n == 0))
+		return;
+	h->elsewhere = true; /* until it is locked */
+	set_item(set);
+	set_text(set, "scope", scope);
+	set_text(set, "key", h->key);
+}
+
+static bool limits_hold(struct claim *c, struct set *set, struct err *e)
+{
+	AUTO_QUERY q = query_start(c->s->db, Q_LIMITS_HOLD, e);
+
+	query_text(&q, set_json(set));
+	while (query_row(&q)) {
+		bool queue = text_equal(query_get_text(&q), "queue");
+		const char *key = query_get_text(&q);
+		int64_t uid = 0;
+
+		if (queue)
+			queue_share(c, key)->elsewhere = false;
+		else if (text_parse_int(key, 0, INT64_MAX, &uid))
+			owner_share(c, uid)->elsewhere = false;
 	}
 	return !q.failed;
+}
+
+/*
+ * Locks the limits of the lanes that are due, so that no other node counts towards them until the
+ * commit. *ret_any: the limits and active runs must be read after that.
+ */
+static bool limits_hold_due(struct claim *c, bool *ret_any, struct err *e)
+{
+	AUTO_SET set = {};
+
+	for (size_t i = 0; i < c->n_lanes; i++)
+		if (c->lanes[i].front <= c->c->now) {
+			limit_want(&set, queue_share(c, c->lanes[i].queue), "queue");
+			limit_want(&set, owner_share(c, c->lanes[i].uid), "owner");
+		}
+	*ret_any = set.n > 0;
+	return set.n == 0 || limits_hold(c, &set, e);
 }
 
 /* ---- active runs ---- */
@@ -125,38 +177,47 @@ static void add_active(struct claim *c, int64_t uid, const char *queue, int64_t 
 	of_owner->here += here;
 }
 
+/* The counters of all nodes. */
 static bool tidy_counters(struct store *s, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_COUNTERS_TIDY, e);
+	AUTO_QUERY q = {};
 
+	if (!batch_needs_exclusive(s, e))
+		return false;
+	q = query_start(s->db, Q_COUNTERS_TIDY, e);
 	query_int(&q, COUNT_ACTIVE);
 	return query_finish(&q);
 }
 
-/* Counts the committed active runs and the changes of this transaction. */
-static bool read_active(struct claim *c, struct err *e)
+static struct query active_start(struct claim *c, struct err *e)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_ACTIVE_NOW, e);
-	size_t zeroes = 0;
-	const char *queue;
-	int64_t uid, n;
+	struct query q = query_start(c->s->db, Q_ACTIVE_NOW, e);
 
 	query_int(&q, COUNT_ACTIVE);
 	query_text(&q, c->s->node_name);
-	while (query_row(&q)) {
+	return q;
+}
+
+/* Counts the committed active runs and the changes of this transaction. */
+static bool active_take(struct claim *c, struct query *q, size_t *ret_zeroes)
+{
+	const char *queue;
+	int64_t uid, n;
+
+	while (query_row(q)) {
 		AUTO_TEXT name = NULL;
 
-		uid = query_get_int(&q);
-		name = query_get_copy(&q);
-		n = query_get_int(&q);
+		uid = query_get_int(q);
+		name = query_get_copy(q);
+		n = query_get_int(q);
 		if (n == 0)
-			zeroes++;
+			++*ret_zeroes;
 		else
-			add_active(c, uid, name, n, query_get_int(&q));
+			add_active(c, uid, name, n, query_get_int(q));
 	}
 	for (size_t i = 0; counter_next_pending(c->s, COUNT_ACTIVE, &i, &uid, &queue, &n);)
 		add_active(c, uid, queue, n, n);
-	return !q.failed && (zeroes < ZEROES_MAX || tidy_counters(c->s, e));
+	return !q->failed;
 }
 
 /* ---- pauses and lanes ---- */
@@ -171,16 +232,14 @@ void claim_pause_read(struct claim_pause *p, struct query *q)
 	p->until = query_get_int(q);
 }
 
-static bool read_pauses(struct claim *c, struct err *e)
+static bool pauses_take(struct claim *c, struct query *q)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_PAUSES_NOW, e);
-
-	while (query_row(&q)) {
+	while (query_row(q)) {
 		struct claim_pause p = {};
 
-		claim_pause_read(&p, &q);
-		p.past = query_get_int(&q);
-		p.later = query_get_int(&q);
+		claim_pause_read(&p, q);
+		p.past = query_get_int(q);
+		p.later = query_get_int(q);
 		c->later = c->later || p.later;
 		c->past = c->past || (p.past && !p.later);
 		if (text_equal(p.scope, "job")) { /* Q_LANE_RUNS reads those */
@@ -190,25 +249,23 @@ static bool read_pauses(struct claim *c, struct err *e)
 		c->pauses = xgrow(c->pauses, c->n_pauses, sizeof(*c->pauses));
 		c->pauses[c->n_pauses++] = p;
 	}
-	return !q.failed;
+	return !q->failed;
 }
 
-static bool lanes_read(struct claim *c, struct err *e)
+static bool lanes_take(struct claim *c, struct query *q)
 {
-	AUTO_QUERY q = query_start(c->s->db, Q_LANES, e);
-
-	while (query_row(&q)) {
+	while (query_row(q)) {
 		struct lane *l;
 
 		c->lanes = xgrow(c->lanes, c->n_lanes, sizeof(*c->lanes));
 		l = &c->lanes[c->n_lanes++];
 		*l = (struct lane){.last_due = -1, .then = USEC_NEVER};
-		l->queue = query_get_copy(&q);
-		l->uid = query_get_int(&q);
-		l->priority = query_get_int(&q);
-		l->front = query_get_int(&q);
+		l->queue = query_get_copy(q);
+		l->uid = query_get_int(q);
+		l->priority = query_get_int(q);
+		l->front = query_get_int(q);
 	}
-	return !q.failed;
+	return !q->failed;
 }
 
 static bool any_due(const struct claim *c)
@@ -259,13 +316,47 @@ static void link_lanes(struct claim *c)
 	}
 }
 
+static bool send_or_wait(struct claim *c, struct query *q)
+{
+	return !c->s->db->defer || query_send(q);
+}
+
+/* With a limit that is due: locks it first, so that the counts are those of this moment. */
+static bool limits_read(struct claim *c, struct query *limits, struct err *e)
+{
+	bool any = false;
+
+	if (!limits_take(c, limits))
+		return false;
+	query_done(limits);
+	if (c->s->writers_lock == WRITERS_SHARED && !limits_hold_due(c, &any, e))
+		return false;
+	if (!any)
+		return true;
+	*limits = limits_start(c, e);
+	return limits_take(c, limits);
+}
+
+static bool facts_read(struct claim *c, struct err *e)
+{
+	AUTO_QUERY active = active_start(c, e);
+	AUTO_QUERY pauses = query_start(c->s->db, Q_PAUSES_NOW, e);
+	size_t zeroes = 0;
+
+	return send_or_wait(c, &active) && send_or_wait(c, &pauses) && active_take(c, &active, &zeroes) && pauses_take(c, &pauses) &&
+	       (zeroes < ZEROES_MAX || tidy_counters(c->s, e));
+}
+
 bool claim_read(struct claim *c, struct err *e)
 {
-	if (!lanes_read(c, e))
+	AUTO_QUERY lanes = query_start(c->s->db, Q_LANES, e);
+	AUTO_QUERY limits = limits_start(c, e);
+
+	if (!send_or_wait(c, &lanes) || !send_or_wait(c, &limits) || !lanes_take(c, &lanes))
 		return false;
 	if (!any_due(c))
 		return true;
-	if (!limits_read(c, e) || !read_active(c, e) || !read_pauses(c, e))
+	if (!limits_read(c, &limits, e) || !facts_read(c, e))
 		return false;
 	link_lanes(c);
 	return true;
@@ -273,7 +364,7 @@ bool claim_read(struct claim *c, struct err *e)
 
 /* ---- the next lane ---- */
 
-enum closed { OPEN, NOTHING_DUE, FULL, RATED, DEFERRED };
+enum closed { OPEN, NOTHING_DUE, ELSEWHERE, FULL, RATED, DEFERRED };
 
 static bool share_is_full(const struct share *h)
 {
@@ -287,6 +378,8 @@ static enum closed lane_state(const struct claim *c, const struct lane *l, usec_
 
 	if (l->front > now)
 		return NOTHING_DUE;
+	if (l->of_queue->elsewhere || l->of_owner->elsewhere)
+		return ELSEWHERE;
 	if (share_is_full(l->of_queue) || share_is_full(l->of_owner) || (owner_max > 0 && l->of_owner->here >= owner_max))
 		return FULL;
 	if (!policy_rate_take(&l->of_queue->rate, now, &of_queue, ret_again) ||
@@ -369,6 +462,10 @@ void claim_next_wakeup(struct claim *c)
 
 		if (c->views)
 			switch (lane_state(c, l, &again)) {
+			case ELSEWHERE:
+				c->passed = true;
+				at = USEC_NEVER;
+				break;
 			case FULL:
 				first.full = true;
 				at = USEC_NEVER;
@@ -387,6 +484,11 @@ void claim_next_wakeup(struct claim *c)
 	for (size_t i = 0; i < c->n_decided; i++)
 		if (c->decided[i]->verdict.verb == CLAIM_WAIT && c->decided[i]->verdict.at < first.at)
 			first.at = c->decided[i]->verdict.at;
+	if (c->passed) {
+		usec_t again = c->c->now + LOOK_AGAIN + io_random_upto(3 * LOOK_AGAIN);
+
+		first.at = again < first.at ? again : first.at;
+	}
 	c->s->claim_wakeup = first;
 }
 

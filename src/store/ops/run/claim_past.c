@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "core/job/run.h"
+#include "store/ops/op_private.h"
 #include "store/ops/run/claim_private.h"
 #include "store/ops/run/runs.h"
 #include "store/set.h"
@@ -114,10 +115,21 @@ static bool skip_runs_of_scope(struct claim *c, const struct claim_pause *p, str
 	return true;
 }
 
+/* Writes runs of any job, so the batch must exclude all other writers. */
+static bool past_pauses_need_exclusive(struct store *s, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PAUSES_PAST_READY, e);
+	bool ready = query_row(&q);
+
+	return !q.failed && (!ready || batch_needs_exclusive(s, e));
+}
+
 bool claim_drop_past(struct claim *c, struct err *e)
 {
 	AUTO_DONE(past) past = {};
 
+	if (c->s->writers_lock == WRITERS_SHARED)
+		return past_pauses_need_exclusive(c->s, e);
 	if (!past_pauses_take(c->s, &past, e) || !skip_runs_of_jobs(c, &past.jobs, e))
 		return false;
 	for (size_t i = 0; i < past.n; i++)

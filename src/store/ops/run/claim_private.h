@@ -14,6 +14,7 @@ struct share {
 	struct rate rate;
 	usec_t bucket;
 	bool taken;             /* the bucket has changed */
+	bool elsewhere;         /* the claim of another node has locked the limit */
 	int64_t active, here;   /* claimed and running runs: everywhere, on this node */
 };
 
@@ -102,6 +103,7 @@ struct claim {
 	size_t n_pauses;
 	bool past;                   /* there are past pauses, of scopes or of single jobs */
 	bool later;                  /* there are pauses of single jobs that begin later */
+	bool passed;                 /* runs were passed over because another node holds their job or limit */
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;
 	struct claim_lane *views;    /* owned; one for each */

@@ -37,14 +37,18 @@ struct due_row {
 	struct planned planned;
 };
 
+static void due_row_done(struct due_row *row)
+{
+	free(row->name);
+	free(row->spec);
+	free(row->queue);
+	free(row->planned.runs);
+}
+
 static void round_done(struct round *r)
 {
-	for (size_t i = 0; i < r->n; i++) {
-		free(r->rows[i].name);
-		free(r->rows[i].spec);
-		free(r->rows[i].queue);
-		free(r->rows[i].planned.runs);
-	}
+	for (size_t i = 0; i < r->n; i++)
+		due_row_done(&r->rows[i]);
 	free(r->rows);
 	set_done(&r->runs);
 	set_done(&r->moves);
@@ -53,10 +57,12 @@ static void round_done(struct round *r)
 	set_done(&r->ended);
 }
 
-static void due_row_read(struct query *q, struct due_row *row)
+/* False: the slot has changed. */
+static bool due_row_read(struct query *q, struct due_row *row)
 {
 	struct due_job *due = &row->due;
 	AUTO_TEXT owner = NULL;
+	usec_t slot;
 
 	row->uid = query_get_int(q);
 	due->revision = query_get_int(q);
@@ -67,6 +73,11 @@ static void due_row_read(struct query *q, struct due_row *row)
 	due->spec = row->spec = query_get_copy(q);
 	row->sound = (uint64_t)query_get_int(q) == row_digest(row->uid, owner, row->spec);
 	due->created_at = query_get_int(q);
+	slot = query_get_int(q);
+	if (slot == 0 || slot == due->slot)
+		return true;
+	due_row_done(row);
+	return false;
 }
 
 static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit, int64_t segments, struct round *r,
@@ -90,7 +101,10 @@ static bool take_rows(struct store *s, usec_t since, usec_t until, size_t limit,
 	return !q.failed;
 }
 
-/* A row without a job is ignored. */
+/*
+ * A row without a job is ignored. So is a row that another node has changed before this one locked
+ * the job; it comes with a later round.
+ */
 static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 {
 	AUTO_SET jobs = {};
@@ -111,7 +125,7 @@ static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 		if (i == r->n)
 			break;
 		r->rows[kept] = r->rows[i++];
-		due_row_read(&q, &r->rows[kept++]);
+		kept += due_row_read(&q, &r->rows[kept]);
 	}
 	r->n = kept;
 	return !q.failed;

@@ -91,6 +91,21 @@ static bool run_may_requeue(const struct held *h)
 	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
 }
 
+void run_started_runs(const struct op *op, struct set *runs)
+{
+	set_id(runs, run_started_op(op)->run);
+}
+
+void run_ended_runs(const struct op *op, struct set *runs)
+{
+	set_id(runs, run_ended_op(op)->attempt.run);
+}
+
+void run_give_back_runs(const struct op *op, struct set *runs)
+{
+	set_id(runs, run_give_back_op(op)->run);
+}
+
 /* ---- started ---- */
 
 static void describe_start(struct set *set, const struct op_started *o)

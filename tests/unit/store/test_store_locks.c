@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How batches of several engines exclude each other on a server: the lock of all writers, jobs, limits. */
+#include "base/text.h"
+#include "store/ops/batch.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/limits.h"
+#include "store/ops/run/claims.h"
+#include "store/store.h"
+#include "unit/store/claim_fixture.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_AGAIN_MAX (20 * USEC_MSEC)
+
+/* Claims one more run than there is, and returns how many it got. */
+static size_t claim_all(struct store *s, struct batch_wake *ret)
+{
+	AUTO(op) *op = op_claim(10, T0 + 1);
+	struct err e = {};
+
+	assert_true(batch_apply(s, &op, 1, ret, &e));
+	assert_true(op->ok);
+	return claim_op(op)->claimed.n;
+}
+
+static void waits_soon_for_a_run(const struct batch_wake *w)
+{
+	assert_true(w->next_due > T0 + 1);
+	assert_true(w->next_due <= T0 + 1 + LOOK_AGAIN_MAX);
+}
+
+static void a_claim_passes_over_a_job_that_is_locked_and_looks_again(void **state)
+{
+	struct store *s = store_of(state);
+	struct batch_wake wake;
+	int64_t locked = add_job(s, NULL);
+
+	add_job(s, NULL);
+	sql(state, "BEGIN; SELECT FROM jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)locked);
+	assert_int_equal(claim_all(s, &wake), 1);
+	waits_soon_for_a_run(&wake);
+	assert_int_equal(claim_all(s, &wake), 0);
+	waits_soon_for_a_run(&wake);
+	sql(state, "COMMIT");
+	assert_int_equal(claim_all(s, &wake), 1);
+	assert_int_equal(wake.next_due, USEC_NEVER);
+	kept_is_true(state);
+}
+
+static void a_claim_passes_over_a_limit_that_another_claim_has_locked(void **state)
+{
+	struct store *s = store_of(state);
+	struct batch_wake wake;
+	AUTO(op) *limit = op_new(OP_LIMIT_SET, NULL, NULL);
+
+	op_fill(limit_op(limit), .scope = LIMIT_QUEUE, .key = "few", .running_given = true, .running = 1, .now = T0);
+	assert_true(apply_one(s, limit));
+	add_slots(s, &(struct slots){.n = 1, .queue = "few"});
+	add_slots(s, &(struct slots){.n = 1, .queue = "few"});
+	add_job(s, NULL);
+	sql(state, "BEGIN; SELECT FROM limits WHERE key = 'few' FOR NO KEY UPDATE");
+	assert_int_equal(claim_all(s, &wake), 1);
+	waits_soon_for_a_run(&wake);
+	sql(state, "COMMIT");
+	assert_int_equal(claim_all(s, &wake), 1);
+	assert_int_equal(claim_all(s, &wake), 0);
+	kept_is_true(state);
+}
+
+static void a_plan_passes_over_a_job_that_is_locked(void **state)
+{
+	struct store *s = store_of(state);
+	usec_t end = T0 + 1;
+	int64_t locked = add_due(s, NULL, T0);
+
+	add_due(s, NULL, T0);
+	sql(state, "BEGIN; SELECT FROM jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)locked);
+	for (size_t n = 1; n <= 2; n++) {
+		AUTO(op) *plan = op_plan(every_second, &end, T0);
+
+		assert_true(apply_one(s, plan));
+		assert_int_equal(plan_op(plan)->runs, 1);
+		if (n == 1)
+			sql(state, "COMMIT");
+	}
+	kept_is_true(state);
+}
+
+/* ---- the lock of all writers ---- */
+
+struct waiter {
+	struct store *s;
+	struct op *op;
+	pthread_t thread;
+	bool ok;
+};
+
+static void *waiter_main(void *arg)
+{
+	struct waiter *w = arg;
+	struct err e = {};
+
+	w->ok = batch_apply(w->s, &w->op, 1, &(struct batch_wake){}, &e);
+	return NULL;
+}
+
+static void waiter_start(struct waiter *w, struct store *s, struct op *op)
+{
+	*w = (struct waiter){.s = s, .op = op};
+	pthread_create(&w->thread, NULL, waiter_main, w);
+}
+
+static void waiter_join(struct waiter *w)
+{
+	pthread_join(w->thread, NULL);
+	assert_true(w->ok && w->op->ok);
+}
+
+/* Returns when that many sessions wait for a lock. */
+static void wait_for_waiters(void **state, int n)
+{
+	for (int i = 0; i < 1000; i++) {
+		AUTO_TEXT waiting = ask(state, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted");
+
+		if (atoi(waiting) >= n)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	}
+	fail_msg("%d sessions never waited for a lock", n);
+}
+
+static void starts_and_ends_of_different_jobs_do_not_wait_for_each_other(void **state)
+{
+	struct store *s = store_of(state);
+	struct batch_wake wake;
+
+	add_job(s, NULL);
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE"); /* as a claim of another node holds it */
+	assert_int_equal(claim_all(s, &wake), 1);
+	end_by_number(s, 1, ATTEMPT_SUCCEEDED, T0 + 2);
+	sql(state, "COMMIT");
+	kept_is_true(state);
+}
+
+/* Earlier versions lock this row exclusively and then jobs, runs and permits in any order. */
+static void a_claim_waits_for_a_batch_of_an_earlier_version(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(10, T0 + 1);
+	struct waiter w;
+
+	add_job(s, NULL);
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR UPDATE");
+	waiter_start(&w, s, claim);
+	wait_for_waiters(state, 1);
+	sql(state, "UPDATE runs SET due_at = due_at + 1000000");
+	sql(state, "COMMIT");
+	waiter_join(&w);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
+}
+
+/* Without a queue between them, claims that follow each other would keep the pause waiting for ever. */
+static void a_batch_that_needs_all_writers_is_not_overtaken_by_claims(void **state)
+{
+	struct fixture *f = *state;
+	struct store *second = open_or_fail(f->where, false);
+	AUTO(op) *open = op_node_open("node-two-engine", "two", "spawner-two");
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+	AUTO(op) *claim = op_claim(10, T0 + 1);
+	struct waiter pausing, claiming;
+
+	assert_true(apply_one(second, open));
+	op_fill(pause_op(pause), .uid = -1, .job = add_job(f->store, NULL), .pause = {.by_name = (char *)"eve", .at = T0});
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE"); /* a claim under way */
+	waiter_start(&pausing, second, pause);
+	wait_for_waiters(state, 1);
+	waiter_start(&claiming, f->store, claim);
+	wait_for_waiters(state, 2);
+	sql(state, "COMMIT");
+	waiter_join(&pausing);
+	waiter_join(&claiming);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
+	store_free(second);
+}
+
+static const struct CMUnitTest tests[] = {
+	STORE_TEST(a_claim_passes_over_a_job_that_is_locked_and_looks_again),
+	STORE_TEST(a_claim_passes_over_a_limit_that_another_claim_has_locked),
+	STORE_TEST(a_plan_passes_over_a_job_that_is_locked),
+	STORE_TEST(starts_and_ends_of_different_jobs_do_not_wait_for_each_other),
+	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
+	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),
+};
+const struct suite_part store_locks_part = {tests, ELEMENTS(tests)};
