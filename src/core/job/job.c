@@ -141,6 +141,8 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "script", "the script is empty");
 	if (call_kind_of(s) != CALL_NONE && (s->results || s->gate || s->checkpoint))
 		return err_field(e, s->gate ? "gate" : s->results ? "results" : "checkpoint", "a call has no gate, results or checkpoint");
+	if (s->state_size && !s->checkpoint)
+		return err_field(e, "state_size", "'state_size' is about the directory of a job with 'checkpoint'; add 'checkpoint'");
 	if (!check_after_schedule(s, e))
 		return false;
 	if (!check_script_secrets(s, e))

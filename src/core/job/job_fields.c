@@ -311,6 +311,8 @@ const struct job_field job_fields[] = {
 	{.name = "checkpoint", .type = FIELD_CHOICE, .offset = AT(checkpoint), .max = NO_YES_MAX - 1,
 		.choices = no_yes_names, .flag = "checkpoint", .bare = true, .arg = "no|yes",
 		.help = "give the command a directory, $JOBSCHED_STATE, that its later attempts find again"},
+	{.name = "state_size", .type = FIELD_SIZE, .offset = AT(state_size), .max = JOB_STATE_SIZE_MAX, .flag = "state-size", .arg = "SIZE",
+		.help = "with --checkpoint: keep up to this much of the directory in the store, for attempts on other nodes"},
 	{.name = "gate", .type = FIELD_TEXT, .offset = AT(gate), .min = 1, .max = 4096, .bytes = true, .flag = "gate", .arg = "COMMAND",
 		.help = "shell command before each attempt: exit 0 starts it, 75 delays it, 77 skips the run"},
 	{.name = "gate_timeout", .type = FIELD_DURATION, .offset = AT(gate_timeout), .min = USEC_SEC, .max = USEC_HOUR,

@@ -85,6 +85,7 @@ void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
  */
 usec_t dispatcher_pump(struct dispatcher *d);
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
+void dispatcher_set_owner_store(struct dispatcher *d, int64_t bytes);  /* of all rows of an owner other than root; 0: no limit */
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);   /* kept of one attempt */
 /* Limit of concurrent runs of one owner; 0: none. */
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max);

@@ -15,6 +15,7 @@ struct job_spec;
 struct long_runs;
 struct op;
 struct progress_recorder;
+struct state_transfers;
 
 struct dispatcher {
 	struct dispatcher_options o;
@@ -33,6 +34,7 @@ struct dispatcher {
 	sd_event_source *started_timer, *hold_timer, *retry_timer;
 	struct long_runs *long_runs;
 	struct progress_recorder *progress;
+	struct state_transfers *states;
 	uint64_t ended;                  /* runs, since the daemon started */
 	struct err claim_refused;        /* why the last claim failed; ERR_NONE: it succeeded */
 	usec_t claim_refused_since;
@@ -68,6 +70,8 @@ void dispatcher_on_report(const struct spawn_report *r, void *arg); /* of the sp
 
 /* dispatcher_starts.c */
 void dispatcher_start_run(struct dispatcher *d, struct active_run *a);
+/* The directory of the run has been filled, or cannot be; NULL: it has been. */
+void dispatcher_state_filled(struct dispatcher *d, struct active_run *a, const struct err *why);
 void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *a,
 	enum attempt_outcome outcome, const char *why);
 void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r);
@@ -95,6 +99,9 @@ void dispatcher_end_unknown_run(struct dispatcher *d,
 	struct active_run *a /* moved; not in active_runs */);
 /* Submits the ends that the store refused again. */
 void dispatcher_retry_ends(struct dispatcher *d);
+
+/* The state of an attempt has been stored, or cannot be: submits its end. */
+void dispatcher_state_saved(struct dispatcher *d, struct active_run *a);
 
 /* dispatcher_calls.c */
 struct dispatcher_call {
