@@ -307,7 +307,7 @@ const struct job_field job_fields[] = {
 		.help = "with --heartbeat: output of the command is a sign as well"},
 	{.name = "results", .type = FIELD_CHOICE, .offset = AT(results), .max = NO_YES_MAX - 1,
 		.choices = no_yes_names, .flag = "results", .bare = true, .arg = "no|yes",
-		.help = "keep lines KEY=VALUE that the command writes to $JOBSCHED_RESULT"},
+		.help = "keep lines KEY=VALUE that the command writes to $JOBSCHED_RESULT, or 'results' of a JSON response"},
 	{.name = "checkpoint", .type = FIELD_CHOICE, .offset = AT(checkpoint), .max = NO_YES_MAX - 1,
 		.choices = no_yes_names, .flag = "checkpoint", .bare = true, .arg = "no|yes",
 		.help = "give the command a directory, $JOBSCHED_STATE, that its later attempts find again"},

@@ -38,6 +38,7 @@ struct active_run {
 	int tree;
 	bool call;               /* it runs in jobsched-net */
 	bool asynchronous;       /* its target reports the end of the call */
+	bool reports_results;    /* results are read from the response of a call */
 	struct strv secrets;     /* of a call: paths of its secrets */
 	usec_t call_timeout;
 	struct call_failure failure;

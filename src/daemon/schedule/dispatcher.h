@@ -12,6 +12,7 @@ struct callbacks;
 struct claimed;
 struct dispatcher;
 struct err;
+struct json_t;
 struct machine_figures;
 struct table_gate;
 struct metrics;
@@ -128,6 +129,7 @@ struct dispatcher_call_report {
 	int64_t run, fence;
 	enum dispatcher_call_state state;
 	const char *error, *output; /* NULL: none */
+	const struct json_t *results; /* an object, see wire/results_json.h; NULL: none */
 };
 /* ERR_NOT_FOUND: the attempt is not an asynchronous call that runs on this node. */
 bool dispatcher_call_find(const struct dispatcher *d, int64_t run, int64_t fence, int64_t *ret_job, struct err *e);
