@@ -24,6 +24,7 @@
 #include "exec/worker/ends_file.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/pam.h"
+#include "exec/worker/state_archive.h"
 #include "exec/worker/worker_state.h"
 #include "exec/worker/workers.h"
 #include "jobsched-spawner/runtime_dir.h"
@@ -182,6 +183,12 @@ static int option_remove_state(struct options *o, const char *none)
 	return worker_state_remove_main();
 }
 
+static int option_state(struct options *o, const char *verb)
+{
+	(void)o;
+	return state_archive_main(verb);
+}
+
 static int option_read_tables(struct options *o, const char *none)
 {
 	(void)o;
@@ -239,6 +246,7 @@ static const struct {
 	{"launch", NULL, 0, option_launcher, NULL},
 	{"open-file", NULL, 0, option_open_file, NULL},
 	{"remove-state", NULL, 0, option_remove_state, NULL},
+	{"state", "VERB", 0, option_state, NULL},
 	{"read-tables", NULL, 0, option_read_tables, NULL},
 };
 

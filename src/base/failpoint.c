@@ -39,6 +39,7 @@ static const struct point {
 	[FP_START_POST] = {"start.post_commit", true},
 	[FP_RESULT_PRE] = {"result.pre_commit", true},
 	[FP_RESULT_POST] = {"result.post_commit", true},
+	[FP_STATE_PART] = {"state.pre_part", false}, /* before a part of the state of a run is stored */
 	[FP_RESULT_ACK] = {"result.post_commit_pre_ack", false},
 	[FP_RETRY_PRE] = {"retry.pre_commit", true},
 	[FP_RETRY_POST] = {"retry.post_commit", true},

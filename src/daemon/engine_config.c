@@ -90,6 +90,7 @@ void engine_apply_config(struct engine *g, const struct config *fresh)
 	rules = engine_concurrency_rules(g);
 	concurrency_set_rules(g->concurrency, &rules);
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
+	dispatcher_set_owner_store(g->dispatcher, g->o.user_mode ? 0 : g->o.config->owner_store_limit);
 	artifact_requests_set_limits(g->artifacts, g->o.config->artifact_limit,
 		g->o.config->artifact_timeout * USEC_SEC);
 	net_client_set_budget(g->net, g->o.config->artifact_budget);

@@ -379,6 +379,7 @@ static bool make_dispatcher(struct engine *g, struct err *e)
 	if (!dispatcher_new(g->ev, &o, &g->dispatcher, e))
 		return false;
 	dispatcher_set_output_max(g->dispatcher, g->o.config->output_limit);
+	dispatcher_set_owner_store(g->dispatcher, g->o.user_mode ? 0 : g->o.config->owner_store_limit);
 	return true;
 }
 

@@ -62,9 +62,9 @@ POINTS = {
     "end.post_result_pre_rename": Point(where="spawner", how="spawner-stops"),
     "reload.pre_exec": Point(where="spawner", how="spawner-reloads"),
 }
-# migrate.step has its own cases, because it runs before the store exists; the points of calls and of
-# the archive are in integration/calls.py and archive_faults.py
-ELSEWHERE = {"migrate.step", "call.pre_send", "call.post_answer", "call.pre_report", "storage.pre_send", "storage.post_answer",
+# migrate.step has its own cases, because it runs before the store exists; the points of calls, of
+# the archive and of the state of runs are in integration/calls.py, archive_faults.py and two_nodes.py
+ELSEWHERE = {"migrate.step", "state.pre_part", "call.pre_send", "call.post_answer", "call.pre_report", "storage.pre_send", "storage.post_answer",
              "prune.pre_commit", "prune.post_commit"}
 
 

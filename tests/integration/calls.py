@@ -156,6 +156,39 @@ def a_server_that_asks_to_wait_is_not_called_earlier():
 
 
 @case
+def results_are_read_from_a_json_response():
+    with Target() as web, Daemon(ALLOW) as d:
+        d.start()
+        good = {"results": {"rows": 17, "file": "a.csv", "rate": 0.5, "done": True, "bad key": 1, "list": [1], "lines": "a\nb=c"}, "more": [1, 2]}
+        run, tries = call(d, web, "/echo", name="report", results="yes", body=json.dumps(good))
+        assert run["results"] == {"rows": "17", "file": "a.csv", "rate": "0.5", "done": "true"}, run
+        assert run["state"] == "succeeded" and "'bad key'" in tries[0]["error"], tries
+        assert [r["id"] for r in d.api().pages("/v1/runs?result=rows%3D17", "runs")] == [run["id"]]
+        # they reach the jobs that run after the call
+        out = os.path.join(d.dir, "out")
+        d.add(name="parent", schedule="manual", http="POST", url=web.url + "/echo", results="yes", body=json.dumps(good))
+        d.add(name="child", after="parent", command=["sh", "-c", 'echo "$JOBSCHED_PARENT_RESULT_ROWS" >"$1"', "sh", out])
+        d.api().post("/v1/jobs/parent/run", {})
+        wait_until("the child has run", 30, lambda: os.path.exists(out) and os.path.getsize(out))
+        with open(out) as f:
+            assert f.read() == "17\n"
+        # responses without results, failures, and jobs that did not ask for them
+        for body in ("plain", "{", "[]", '{"results": "x"}', '{"results": {}}', '{"results": {"a": 1, "a": 2}}', "[" * 100000):
+            run, tries = call(d, web, "/echo", results="yes", body=body)
+            assert run["state"] == "succeeded" and not run.get("results"), (body[:40], run)
+        for more in (dict(), dict(results="yes", expect_status="500")):
+            run, tries = call(d, web, "/echo", body='{"results": {"a": 1}}', **more)
+            assert not run.get("results"), run
+        run, tries = call(d, web, "/echo", results="yes", body=json.dumps({"results": {"a": 1}, "long": "x" * 70000}))
+        assert run["state"] == "succeeded" and not run.get("results") and "65536 bytes" in tries[0]["error"], (run, tries)
+        many = {"k%d" % i: "v" * 1000 for i in range(40)}
+        run, tries = call(d, web, "/echo", results="yes", body=json.dumps({"results": many}))
+        assert 16 <= len(run["results"]) <= 32 and tries[0]["error"], (len(run["results"]), tries)
+        status, answer = d.api().call("POST", "/v1/jobs", dict(kafka="127.0.0.1:9092/t", message="x", results="yes"))[:2]
+        assert status == 400 and "'http'" in answer["error"]["message"], answer
+
+
+@case
 def gone_suspends_the_job():
     with Target() as web, Daemon(ALLOW) as d:
         d.start()
@@ -447,7 +480,7 @@ def the_target_of_an_asynchronous_call_reports_its_end_once():
     config = ALLOW + "listen = 127.0.0.1:%d\nhttp-callback-url = http://127.0.0.1:%d/\n" % (port, port)
     with Target() as web, Daemon(config) as d:
         d.start()
-        d.jobctl("add", "-n", "long", "--http", "POST", web.url + "/202", "--http-async", "--retries", "2", "--backoff", "fixed:100ms")
+        d.jobctl("add", "-n", "long", "--http", "POST", web.url + "/202", "--http-async", "--retries", "2", "--backoff", "fixed:100ms", "--results")
         job = d.api().get("/v1/jobs/long")["id"]
 
         def callback(n):
@@ -457,15 +490,16 @@ def the_target_of_an_asynchronous_call_reports_its_end_once():
         d.wait_running(job)
         assert report(first, state="running") == 200
         assert report(first[:-1] + ("0" if first[-1] != "0" else "1"), state="succeeded") == 404, "the signature is checked"
-        assert report(first, state="unknown") == 400 and report(first, state="running", more=1) == 400
+        assert report(first, state="unknown") == 400 and report(first, state="succeeded", results=[1]) == 400 and report(first, state="running", more=1) == 400
         d.kill()
         d.start()  # jobsched-net still has the call
         d.wait_running(job)
         assert report(first, state="retry", error="no space") == 200
         second = callback(2)
         assert report(first, state="succeeded") == 404, "the first attempt has ended"
-        wait_until("the end is recorded", 30, lambda: report(second, state="succeeded", output="done\n") == 200)
+        wait_until("the end is recorded", 30, lambda: report(second, state="succeeded", output="done\n", results={"rows": 3}) == 200)
         run = d.wait_final(job)
+        assert run["results"] == {"rows": "3"}, run
         tries = attempts(d, run["id"])
         assert run["state"] == "succeeded" and [t["outcome"] for t in tries] == ["failed", "succeeded"], tries
         assert "no space" in tries[0]["error"] and output(d, run["id"]) == b"done\n", tries

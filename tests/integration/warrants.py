@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Warrants: the spawner starts only what root or the owner has approved, independent of the daemon.
 import array
-import fcntl
 import contextlib
+import errno
+import fcntl
 import hashlib
 import hmac
 import json
@@ -27,9 +28,9 @@ TYPES = re.search(r"FRAME_HELLO = 1,(.*?)FRAME_TYPE_MAX", HEADER, re.S).group(1)
 START_BODY = re.search(r"struct frame_start \{.*?\n(.*?)unsigned char warrant", HEADER, re.S).group(1)
 START_NUMBERS = [name for line in re.findall(r"int64_t ([^;]*);", START_BODY) for name in line.split(", ")]
 HELLO = 1
-START, ASK, WELCOME, NOT_STARTED, ENDED, WARRANT = (
+START, ASK, WELCOME, NOT_STARTED, ENDED, WARRANT, STATE = (
     2 + [t.strip() for t in TYPES if t.strip()].index("FRAME_" + name)
-    for name in ("START", "ASK_WARRANT", "WELCOME", "NOT_STARTED", "ENDED", "WARRANT"))
+    for name in ("START", "ASK_WARRANT", "WELCOME", "NOT_STARTED", "ENDED", "WARRANT", "STATE"))
 NO_WARRANT = 5
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -104,8 +105,8 @@ class Spawner:
             if kind in kinds:
                 return kind, data[8:]
 
-    def hello(self):
-        self.send(HELLO, 0, struct.pack("<II", 1, 1) + b"captured".ljust(128, b"\0"))
+    def hello(self, version=1):
+        self.send(HELLO, 0, struct.pack("<II", version, version) + b"captured".ljust(128, b"\0"))
         return struct.unpack("<III", self.receive(WELCOME)[1][:12])[2]
 
     def ask(self, thing, check=None, kind=0):
@@ -464,6 +465,63 @@ def a_warrant_covers_the_gate():
             assert e.start(1001, order(0, "root", *words, "closed", "/bin/true", gate=True), warrant)[0] == NO_WARRANT
             assert e.start(1002, order(0, "root", *words, "open", "/bin/true"), warrant)[0] == NO_WARRANT
             assert e.start(1003, order(0, "root", "/bin/true"), warrant)[0] == NO_WARRANT
+
+
+@case
+def a_compromised_daemon_neither_reads_nor_changes_the_state_of_roots_runs():
+    with System() as s:
+        s.start()
+        refused = s.jobctl("root", "add", "--manual", "--checkpoint", "--state-size", "1M", "--", "true", check=False)
+        assert refused.returncode != 0 and "stays on its node" in refused.stderr, refused
+        s.engine.terminate()
+        s.engine.wait(20)
+        output = s.spawner_state + "/output"
+        for run, uid in ((70, 0), (71, s.uid("alice"))):
+            os.mkdir("%s/%d.state" % (output, run), 0o700)
+            with open("%s/%d.state/secret" % (output, run), "w") as f:
+                f.write("kept")
+            os.chown("%s/%d.state" % (output, run), uid, uid)
+            os.chown("%s/%d.state/secret" % (output, run), uid, uid)
+
+        def state(e, run, uid, owner, verb, fd):
+            kept = os.dup(fd)
+            answer = ask_state(e, run, uid, owner, verb, fd)
+            while answer[0] == errno.EBUSY:  # the last child has reported and is exiting
+                time.sleep(0.05)
+                answer = ask_state(e, run, uid, owner, verb, os.dup(kept))
+            os.close(kept)
+            return answer
+
+        def ask_state(e, run, uid, owner, verb, fd):
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours.settimeout(30)
+            e.send(STATE, 6, struct.pack("<4q", run, 1, uid, verb) + owner.encode().ljust(256, b"\0"), [fd, theirs.detach()])
+            return struct.unpack("<iiq", ours.recv(64))
+
+        def archive():
+            fd = os.memfd_create("test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(fd, 4096)
+            return fd
+        with Spawner(s, 990) as e:
+            e.hello(6)
+            # alice's state can be packed: the daemon can start any command as alice
+            fd = archive()
+            kept = os.dup(fd)
+            error, left_out, size = state(e, 71, s.uid("alice"), "alice", 0, fd)
+            packed = os.pread(kept, size, 0)
+            assert (error, left_out) == (0, 0) and b"secretkept" in packed, (error, packed)
+            # that of root neither under its own name nor as alice's, and no state is unpacked over it
+            for uid, owner in ((0, "root"), (s.uid("alice"), "alice")):
+                assert state(e, 70, uid, owner, 0, archive())[0] == errno.EACCES
+                assert state(e, 70, uid, owner, 2, sealed(packed.replace(b"kept", b"evil")))[0] == errno.EACCES
+            # a damaged archive leaves nothing outside of the directory
+            for bad in (packed.replace(b"secret", b"../../"), packed[:-1], packed + b"x", b"L" + packed[1:].replace(b"kept", b"/etc"), b"D" * 4000):
+                assert state(e, 71, s.uid("alice"), "alice", 2, sealed(bad))[0] == errno.EBADMSG, bad
+            assert state(e, 71, s.uid("alice"), "alice", 2, sealed(packed))[0] == 0
+        for run in (70, 71):
+            assert os.listdir("%s/%d.state" % (output, run)) == ["secret"]
+            with open("%s/%d.state/secret" % (output, run)) as f:
+                assert f.read() == "kept"
 
 
 @case

@@ -38,7 +38,7 @@ src/daemon/metrics base core/job core/decide store store/ops store/read store/re
 src/daemon/loop base core/time core/job core/target core/start core/decide store store/backend store/ops store/read net exec/proto daemon/metrics | systemd/ ini.h
 src/daemon/trace base core/job net daemon/loop daemon/metrics | systemd/sd-event.h jansson.h
 src/daemon/artifact base core/job core/target exec/proto daemon/loop | systemd/sd-event.h
-src/daemon/schedule base core/time core/job core/target core/start core/crontab core/decide store store/ops store/ops/job store/ops/node store/ops/run wire net exec/proto daemon/loop daemon/artifact daemon/metrics daemon/trace | systemd/sd-event.h
+src/daemon/schedule base core/time core/job core/target core/start core/crontab core/decide store store/ops store/ops/job store/ops/node store/ops/run store/read wire net exec/proto daemon/loop daemon/artifact daemon/metrics daemon/trace | systemd/sd-event.h
 src/daemon/notify base core/job core/start store store/ops store/read wire exec/proto daemon/loop daemon/metrics | systemd/sd-event.h jansson.h
 src/daemon/container base core/time core/crontab daemon/loop | systemd/sd-event.h microhttpd.h
 src/daemon/crontab base core/time core/job core/crontab core/decide store store/ops store/ops/job store/read store/read/list wire exec/proto daemon/loop daemon/schedule |

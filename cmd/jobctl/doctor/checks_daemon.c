@@ -87,7 +87,7 @@ void doctor_check_net(struct doctor *d)
 
 	if (!json_is_true(json_object_get(net, "up")))
 		doctor_find(d, DOCTOR_WARNING, "systemctl start jobsched-net",
-			"jobsched-net is not connected, so webhooks and artifacts wait: %s",
+			"jobsched-net is not connected, so calls, webhooks and artifacts wait: %s",
 			why ? why : "no reason is known");
 }
 

@@ -139,8 +139,12 @@ bool job_spec_check(const struct job_spec *s, struct err *e)
 		return err_field(e, "command", "the first word of the command is empty");
 	if (s->script && !s->script[strspn(s->script, " \t\n")])
 		return err_field(e, "script", "the script is empty");
-	if (call_kind_of(s) != CALL_NONE && (s->results || s->gate || s->checkpoint))
-		return err_field(e, s->gate ? "gate" : s->results ? "results" : "checkpoint", "a call has no gate, results or checkpoint");
+	if (call_kind_of(s) != CALL_NONE && (s->gate || s->checkpoint))
+		return err_field(e, s->gate ? "gate" : "checkpoint", "a call has no gate or checkpoint");
+	if (call_kind_of(s) != CALL_NONE && call_kind_of(s) != CALL_HTTP && s->results)
+		return err_field(e, "results", "of the calls only those with 'http' have results");
+	if (s->state_size && !s->checkpoint)
+		return err_field(e, "state_size", "'state_size' is about the directory of a job with 'checkpoint'; add 'checkpoint'");
 	if (!check_after_schedule(s, e))
 		return false;
 	if (!check_script_secrets(s, e))

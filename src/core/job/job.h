@@ -50,6 +50,8 @@ struct job_spec {
 	int64_t heartbeat_on_output; /* enum no_yes; output is a sign as well */
 	int64_t results;        /* enum no_yes; the command can write results, see core/job/result.h */
 	int64_t checkpoint;     /* enum no_yes; the attempts of a run share a directory */
+	int64_t state_size;     /* bytes of that directory that move with the run to other nodes; 0: none */
+#define JOB_STATE_SIZE_MAX (16 << 20)
 	char *gate;             /* shell command before each attempt, see core/job/gate.h; NULL: none */
 	usec_t gate_timeout;
 	usec_t grace;           /* between SIGTERM and SIGKILL */

@@ -388,6 +388,13 @@ bool spawner_link_open_file(struct spawner_link *l, const struct spawn_file *f, 
 	return spawn_client_open_file(l->spawner, f, e);
 }
 
+bool spawner_link_state(struct spawner_link *l, const struct spawn_state *s, struct err *e)
+{
+	if (!l->spawner)
+		return err_set(e, ERR_BUSY, "there is no spawner at the moment");
+	return spawn_client_state(l->spawner, s, e);
+}
+
 void spawner_link_watch_tables(struct spawner_link *l, bool on)
 {
 	if (l->spawner && l->tables != on)

@@ -84,6 +84,7 @@ void spawner_link_cancel(struct spawner_link *l, int64_t run, int64_t fence);
 void spawner_link_ack(struct spawner_link *l, int64_t run, int64_t fence);
 void spawner_link_set_deadline(struct spawner_link *l, usec_t end_at, usec_t kill_at);
 bool spawner_link_open_file(struct spawner_link *l, const struct spawn_file *f, struct err *e);
+bool spawner_link_state(struct spawner_link *l, const struct spawn_state *s, struct err *e); /* ERR_BUSY: not connected */
 /* Deletes the output of an attempt. False: not connected, try later. */
 bool spawner_link_forget_output(struct spawner_link *l, int64_t run, int64_t attempt);
 

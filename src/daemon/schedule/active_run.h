@@ -38,6 +38,7 @@ struct active_run {
 	int tree;
 	bool call;               /* it runs in jobsched-net */
 	bool asynchronous;       /* its target reports the end of the call */
+	bool reports_results;    /* results are read from the response of a call */
 	struct strv secrets;     /* of a call: paths of its secrets */
 	usec_t call_timeout;
 	struct call_failure failure;
@@ -51,6 +52,8 @@ struct active_run {
 	/* Its spawner is gone; the run is lost unless the next spawner reports its end. */
 	bool orphan;
 	bool checkpoint;         /* its attempts share a directory, which is removed with its end */
+	int64_t state_size;      /* bytes of that directory that move to other nodes; 0: none */
+	bool state_ready;        /* the directory has been filled from the store */
 	bool outlives_lease;     /* its job may overlap, so it continues when the lease is lost */
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct active_run *next_held;

@@ -14,6 +14,7 @@
 #include "daemon/schedule/long_runs.h"
 #include "daemon/schedule/progress_recorder.h"
 #include "daemon/schedule/spec_cache.h"
+#include "daemon/schedule/state_transfer.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/runs.h"
@@ -275,6 +276,11 @@ void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)
 	d->max_running = max_running;
 }
 
+void dispatcher_set_owner_store(struct dispatcher *d, int64_t bytes)
+{
+	state_transfers_set_limit(d->states, bytes);
+}
+
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes)
 {
 	d->output_max = bytes;
@@ -409,6 +415,7 @@ bool dispatcher_new(struct sd_event *ev, const struct dispatcher_options *o,
 		!long_runs_new(ev, o->clock, o->store, &d->active_runs, &d->long_runs, e) ||
 		!progress_recorder_new(ev, o->store, &d->active_runs, &d->progress, e))
 		return false;
+	d->states = state_transfers_new(ev, d);
 	*ret = STEAL(d);
 	return true;
 }
@@ -429,6 +436,7 @@ void dispatcher_free(struct dispatcher *d)
 	long_runs_free(d->long_runs);
 	progress_recorder_free(d->progress);
 	spec_cache_free(d->specs);
+	state_transfers_free(d->states);
 	active_runs_done(&d->active_runs);
 	map_done(&d->early_cancels);
 	map_done(&d->disowned);

@@ -12,6 +12,7 @@ struct callbacks;
 struct claimed;
 struct dispatcher;
 struct err;
+struct json_t;
 struct machine_figures;
 struct table_gate;
 struct metrics;
@@ -85,6 +86,7 @@ void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
  */
 usec_t dispatcher_pump(struct dispatcher *d);
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
+void dispatcher_set_owner_store(struct dispatcher *d, int64_t bytes);  /* of all rows of an owner other than root; 0: no limit */
 void dispatcher_set_output_max(struct dispatcher *d, int64_t bytes);   /* kept of one attempt */
 /* Limit of concurrent runs of one owner; 0: none. */
 void dispatcher_set_owner_max(struct dispatcher *d, size_t owner_max);
@@ -127,6 +129,7 @@ struct dispatcher_call_report {
 	int64_t run, fence;
 	enum dispatcher_call_state state;
 	const char *error, *output; /* NULL: none */
+	const struct json_t *results; /* an object, see wire/results_json.h; NULL: none */
 };
 /* ERR_NOT_FOUND: the attempt is not an asynchronous call that runs on this node. */
 bool dispatcher_call_find(const struct dispatcher *d, int64_t run, int64_t fence, int64_t *ret_job, struct err *e);

@@ -15,6 +15,7 @@
 #include "daemon/schedule/call_texts.h"
 #include "daemon/schedule/callbacks.h"
 #include "daemon/schedule/dispatcher_private.h"
+#include "wire/results_json.h"
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ void dispatcher_call_note(struct active_run *a, const struct job_spec *spec)
 	for (size_t i = 0; i < spec->secrets.n; i++)
 		strv_add(&a->secrets, strchr(spec->secrets.v[i], '=') + 1 + strlen("file:"));
 	a->asynchronous = spec->http_async;
+	a->reports_results = spec->results;
 	a->call_timeout = call_texts_timeout(spec->timeout, spec->http_async);
 }
 
@@ -151,15 +153,29 @@ static const enum attempt_outcome outcomes[NET_CALL_OUTCOME_MAX] = {
 	[NET_CALL_LATE] = ATTEMPT_LOST,
 };
 
-static char *response_read(int fd, int64_t kept)
+/* The results of a call that has succeeded. The start of a response that is longer than what is kept is not known. */
+static void results_read(struct active_run *a, const struct net_call_result *r, const struct buf *response)
+{
+	if (!a->reports_results || r->outcome != NET_CALL_OK)
+		return;
+	strv_done(&a->results);
+	if (r->bytes > r->kept)
+		a->end.error = xprintf("its response has more than %d bytes and gives no results", NET_KEPT_MAX);
+	else if (response->len > 0)
+		results_json_from_response(response->data, response->len, &a->results, &a->end.error);
+}
+
+static void response_read(struct active_run *a, const struct net_call_result *r, int fd)
 {
 	AUTO_DONE(buf) bytes = {};
 	AUTO_DONE(buf) text = {};
 
-	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &bytes, (size_t)kept) < 0)
-		return NULL;
+	a->response = NULL;
+	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &bytes, (size_t)r->kept) < 0)
+		return;
 	buf_base64(&text, bytes.data ? bytes.data : "", bytes.len);
-	return buf_steal(&text);
+	a->response = buf_steal(&text);
+	results_read(a, r, &bytes);
 }
 
 static void call_end_copy(const struct dispatcher *d, struct active_run *a, const struct net_call_result *r, int fd)
@@ -167,7 +183,7 @@ static void call_end_copy(const struct dispatcher *d, struct active_run *a, cons
 	struct attempt *end = &a->end;
 	usec_t age = clock_boot(d->o.clock) - r->ended_at;
 
-	a->response = response_read(fd, r->kept);
+	response_read(a, r, fd);
 	end->outcome = outcomes[r->outcome];
 	end->exit_code = r->outcome == NET_CALL_OK ? 0 : -1;
 	end->ended_at = clock_now(d->o.clock) - (age > 0 ? age : 0);
@@ -254,6 +270,9 @@ void dispatcher_call_report(struct dispatcher *d, const struct dispatcher_call_r
 	AUTO_DONE(buf) text = {};
 
 	dispatcher_call_cancel(d, a);
+	strv_done(&a->results);
+	if (ok && a->reports_results && r->results)
+		results_json_take(r->results, &a->results, &a->end.error);
 	a->end.outcome = ok ? ATTEMPT_SUCCEEDED : ATTEMPT_FAILED;
 	a->end.exit_code = ok ? 0 : -1;
 	a->end.ended_at = clock_now(d->o.clock);

@@ -14,6 +14,7 @@
 #include "daemon/metrics/metrics.h"
 #include "daemon/schedule/chain_start.h"
 #include "daemon/schedule/dispatcher_private.h"
+#include "daemon/schedule/state_transfer.h"
 #include "exec/proto/output_file.h"
 #include "store/ops/op.h"
 #include "store/ops/run/runs.h"
@@ -111,6 +112,8 @@ static void on_end_recorded(struct op *op, void *arg)
 	/* of other runs, for example after a restart, the retention finds the directory */
 	if (op->ok && a && a->checkpoint && run_state_final(run_ended_op(op)->became))
 		spawner_link_forget_output(d->o.spawner, end->run, 0);
+	if (op->ok && a && a->state_size && run_state_final(run_ended_op(op)->became))
+		state_transfers_drop(d->states, end->run);
 	if (!op->ok)
 		log_warning("dropped the end of run %" PRId64 ": %s", end->run, op->err.msg);
 	else if (run_ended_op(op)->stale)
@@ -223,11 +226,23 @@ static void fill_origin(const struct dispatcher *d, struct active_run *a)
 		a->end.spawner = xstrdup(id ? id : "");
 }
 
+/* Another attempt will follow, and the directory may have changed. */
+static bool state_wanted(const struct dispatcher *d, const struct active_run *a)
+{
+	return a->state_size && a->end.pid > 0 && a->end.outcome != ATTEMPT_GATED && decide_run_end(d, a).state == RUN_QUEUED;
+}
+
 void dispatcher_end_run(struct dispatcher *d, struct active_run *a)
 {
 	active_runs_end(&d->active_runs, a);
 	a->recording = true;
 	fill_origin(d, a);
+	if (!state_wanted(d, a) || !state_transfer_save(d->states, a))
+		record_end(d, a);
+}
+
+void dispatcher_state_saved(struct dispatcher *d, struct active_run *a)
+{
 	record_end(d, a);
 }
 

@@ -16,6 +16,7 @@ struct long_runs;
 struct op;
 struct progress_recorder;
 struct spec_cache;
+struct state_transfers;
 
 struct dispatcher {
 	struct dispatcher_options o;
@@ -35,6 +36,7 @@ struct dispatcher {
 	struct long_runs *long_runs;
 	struct progress_recorder *progress;
 	struct spec_cache *specs;
+	struct state_transfers *states;
 	uint64_t ended;                  /* runs, since the daemon started */
 	struct err claim_refused;        /* why the last claim failed; ERR_NONE: it succeeded */
 	usec_t claim_refused_since;
@@ -70,6 +72,8 @@ void dispatcher_on_report(const struct spawn_report *r, void *arg); /* of the sp
 
 /* dispatcher_starts.c */
 void dispatcher_start_run(struct dispatcher *d, struct active_run *a);
+/* The directory of the run has been filled, or cannot be; NULL: it has been. */
+void dispatcher_state_filled(struct dispatcher *d, struct active_run *a, const struct err *why);
 void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *a,
 	enum attempt_outcome outcome, const char *why);
 void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_report *r);
@@ -97,6 +101,9 @@ void dispatcher_end_unknown_run(struct dispatcher *d,
 	struct active_run *a /* moved; not in active_runs */);
 /* Submits the ends that the store refused again. */
 void dispatcher_retry_ends(struct dispatcher *d);
+
+/* The state of an attempt has been stored, or cannot be: submits its end. */
+void dispatcher_state_saved(struct dispatcher *d, struct active_run *a);
 
 /* dispatcher_calls.c */
 struct dispatcher_call {

@@ -43,6 +43,8 @@ static struct active_run *adopt_run(struct dispatcher *d, struct claimed *c)
 		dispatcher_artifact_note(a, &spec);
 		dispatcher_call_note(a, &spec);
 		a->outlives_lease = active_run_outlives_lease(&spec);
+		a->checkpoint = spec.checkpoint;
+		a->state_size = spec.state_size;
 	}
 	active_runs_add(&d->active_runs, a);
 	return a;

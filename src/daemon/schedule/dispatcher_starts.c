@@ -18,6 +18,7 @@
 #include "daemon/schedule/dispatcher_private.h"
 #include "daemon/schedule/long_runs.h"
 #include "daemon/schedule/spec_cache.h"
+#include "daemon/schedule/state_transfer.h"
 #include "store/ops/op.h"
 #include "store/ops/run/runs.h"
 #include "store/store.h"
@@ -30,6 +31,8 @@
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
 /* After the spawner refused because the lease has expired. */
 #define LEASE_RETRY_DELAY (100 * USEC_MSEC)
+/* After the directory of a run could not be filled. */
+#define STATE_RETRY_DELAY (5 * USEC_SEC)
 
 /*
  * Doubles with every failure in a row, with jitter, so that a machine without free memory or
@@ -45,6 +48,22 @@ static usec_t start_backoff(struct dispatcher *d)
 	if (delay > SPAWN_RETRY_MAX)
 		delay = SPAWN_RETRY_MAX;
 	return delay / 2 + random % (delay / 2);
+}
+
+void dispatcher_state_filled(struct dispatcher *d, struct active_run *a, const struct err *why)
+{
+	if (a->stage != ACTIVE_RUN_FETCHING)
+		return;
+	active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_STARTING);
+	a->state_ready = !why;
+	if (why && why->kind != ERR_BUSY)
+		dispatcher_end_unstarted(d, a, ATTEMPT_NOT_STARTED, why->msg);
+	else if (why)
+		dispatcher_give_back(d, a, STATE_RETRY_DELAY);
+	else if (spawner_link_ready(d->o.spawner) && !d->stopped && d->o.trusted(d->o.arg))
+		dispatcher_start_run(d, a);
+	else
+		dispatcher_give_back(d, a, 0);
 }
 
 void dispatcher_end_unstarted(struct dispatcher *d, struct active_run *a,
@@ -81,6 +100,7 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 	dispatcher_trace_run(d, a, spec, trigger);
 	a->outlives_lease = active_run_outlives_lease(spec);
 	a->checkpoint = spec->checkpoint;
+	a->state_size = spec->state_size;
 	if (!judge_time_left(&a->retry, a->run->first_start, spec->timeout, now, &timeout)) {
 		dispatcher_end_unstarted(d, a, ATTEMPT_TIMED_OUT,
 			"the time of the run was over before it could start");
@@ -90,6 +110,12 @@ void dispatcher_start_run(struct dispatcher *d, struct active_run *a)
 		if (dispatcher_call_start(d, a, &(struct dispatcher_call){spec, &params, trigger, timeout}, &e))
 			return;
 		goto not_started;
+	}
+	if (a->state_size && a->run->attempt > 1 && !a->state_ready) {
+		a->spec = STEAL(spec_text);
+		active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_FETCHING);
+		state_transfer_fill(d->states, a);
+		return;
 	}
 	if (spec->artifact && a->tree < 0) {
 		if (!dispatcher_artifact_get(d, a, spec, &e))

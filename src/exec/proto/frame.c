@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "core/job/result.h"
 #include "core/start/start_failure.h"
+#include "exec/proto/run_state.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -89,6 +90,9 @@ static const struct layout layouts[FRAME_TYPE_MAX] = {
 			NUMBER(progress, at, 0, INSTANT_MAX)}},
 	[FRAME_RESULT] = {"result", BODY(result), FRAME_FROM_SPAWNER, false, 5, TEXT(result, text),
 		{IDENTITY(result), NUMBER(result, attempt, 0, INT64_MAX), NUMBER(result, at, 0, RESULTS_BYTES_MAX)}},
+	[FRAME_STATE] = {"state", BODY(state), FRAME_FROM_DAEMON, false, 6, TEXT(state, owner),
+		{NUMBER(state, run, 1, INT64_MAX), NUMBER(state, fence, 0, INT64_MAX), NUMBER(state, uid, 0, UINT32_MAX),
+			NUMBER(state, verb, 0, RUN_STATE_VERB_MAX - 1)}},
 	[FRAME_LIST_DONE] = {"list_done", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SUPERSEDED] = {"superseded", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
 	[FRAME_SANDBOXES] = {"sandboxes", 0, FRAME_FROM_SPAWNER, false, 1, {}, {}},
@@ -153,7 +157,7 @@ static size_t frame_fds_expected(const struct frame *f)
 {
 	if (f->type == FRAME_SANDBOXES || f->type == FRAME_TABLES || f->type == FRAME_ASK_WARRANT)
 		return 1;
-	if (f->type == FRAME_OPEN_FILE)
+	if (f->type == FRAME_OPEN_FILE || f->type == FRAME_STATE)
 		return 2;
 	return f->type == FRAME_START ? 1 + (size_t)(f->start.has_stdin != 0) + (size_t)(f->start.has_artifact != 0) : 0;
 }

@@ -27,6 +27,10 @@
  * They are part of the end: each report of the end begins with them. An attempt that its gate did not let start ends
  * as gated; older daemons are told failed.
  *
+ * Since version 6 the daemon sends state: a child of the spawner packs the directory that the attempts of a run share
+ * into a memory file, or unpacks it, and reports through the socket that is passed with the frame (run_state.h). No
+ * worker of the run may exist, except ended ones.
+ *
  * A client that sends ask_warrant instead of hello gets one warrant frame; then the connection is
  * closed. A new connection gets no report about older workers until it has listed them or started
  * them again, so that the daemon can read its runs from the store first. The last connection that
@@ -41,7 +45,7 @@
 
 struct err;
 
-#define FRAME_VERSION 5        /* the newest version that this program speaks */
+#define FRAME_VERSION 6        /* the newest version that this program speaks */
 #define FRAME_VERSION_OLDEST 1
 /* Of frames in files, which a newer spawner reads after an upgrade; changes only when the layout of 'ended' does. */
 #define FRAME_VERSION_STORED 3
@@ -72,6 +76,7 @@ enum frame_type {
 	FRAME_START_SMALL,
 	FRAME_PROGRESS,
 	FRAME_RESULT,
+	FRAME_STATE,
 	FRAME_TYPE_MAX
 };
 
@@ -140,6 +145,13 @@ struct frame_open_file {
 	int64_t run, fence;
 	int64_t uid;
 };
+/* With descriptors: the memory file (to be packed: of the largest allowed size; to be unpacked: sealed), and a socket. */
+struct frame_state {
+	int64_t run, fence;
+	int64_t uid;
+	int64_t verb; /* enum run_state_verb */
+	char owner[FRAME_TEXT_MAX];
+};
 struct frame_watch_tables {
 	int64_t on; /* 0: tables are not read any more */
 };
@@ -192,6 +204,7 @@ struct frame {
 		struct frame_attempt attempt;
 		struct frame_lease lease;
 		struct frame_open_file open_file;
+		struct frame_state state;
 		struct frame_watch_tables watch_tables;
 		struct frame_started started;
 		struct frame_not_started not_started;

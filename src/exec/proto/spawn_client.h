@@ -105,6 +105,14 @@ struct spawn_file {
 	int socket; /* borrowed */
 };
 bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, struct err *e);
+/* The state of a run, see run_state.h. ERR_REFUSED: the spawner is too old. */
+struct spawn_state {
+	int64_t run, fence, uid;
+	const char *owner;
+	int verb;         /* enum run_state_verb */
+	int data, socket; /* borrowed */
+};
+bool spawn_client_state(struct spawn_client *c, const struct spawn_state *s, struct err *e);
 /* SPAWN_TABLES follows, and again after each change of a crontab. Does nothing if the spawner is too old. */
 void spawn_client_watch_tables(struct spawn_client *c, bool on);
 /* Moves the newest list of crontabs; false: there is none. */

@@ -239,6 +239,28 @@ bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *s, 
 	return true;
 }
 
+bool spawn_client_state(struct spawn_client *c, const struct spawn_state *s, struct err *e)
+{
+	struct frame f;
+	int fds[2];
+
+	if (c->version < 6)
+		return err_set(e, ERR_REFUSED, "the spawner is older than the daemon and cannot move the state of runs; "
+			"'systemctl reload jobsched-spawner' upgrades it");
+	fds[0] = fcntl(s->data, F_DUPFD_CLOEXEC, 3);
+	fds[1] = fds[0] < 0 ? -1 : fcntl(s->socket, F_DUPFD_CLOEXEC, 3);
+	if (fds[1] < 0) {
+		err_errno(e, errno, "could not pass the state of run %lld to the spawner", (long long)s->run);
+		auto_fd_close(&fds[0]);
+		return false;
+	}
+	frame_init(&f, FRAME_STATE, c->version);
+	f.state = (struct frame_state){.run = s->run, .fence = s->fence, .uid = s->uid, .verb = s->verb};
+	frame_text(f.state.owner, sizeof(f.state.owner), s->owner);
+	frame_post(c, &f, fds, 2);
+	return true;
+}
+
 void spawn_client_watch_tables(struct spawn_client *c, bool on)
 {
 	struct frame f;

@@ -386,6 +386,11 @@ static bool request_open_file(struct conn *c, const struct frame *f, const int *
 	return open_files_add(&c->all->starts->files, f->open_file.uid, fds[0], fds[1], e);
 }
 
+static bool request_state(struct conn *c, const struct frame *f, const int *fds, struct err *e)
+{
+	return open_files_add_state(&c->all->starts->files, &f->state, fds[0], fds[1], e);
+}
+
 static bool request_watch_tables(struct conn *c, const struct frame *f, const int *fds, struct err *e)
 {
 	(void)fds;
@@ -404,6 +409,7 @@ static bool (*const requests[FRAME_TYPE_MAX])(struct conn *, const struct frame 
 	[FRAME_LEASE] = request_lease,
 	[FRAME_FORGET_OUTPUT] = request_forget_output,
 	[FRAME_OPEN_FILE] = request_open_file,
+	[FRAME_STATE] = request_state,
 	[FRAME_WATCH_TABLES] = request_watch_tables,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens files of jobs in a child that runs as the owner of the job. The descriptor goes to jobsched-net, not to the daemon. */
+/* Children that run as the owner of a job: they open a file for jobsched-net, or pack or unpack the state of a run. */
 #pragma once
 #include "base/deadline.h"
 #include "exec/spawner/user_cache.h"
@@ -8,6 +8,7 @@
 
 struct admission;
 struct err;
+struct frame_state;
 struct open_file;
 struct workers;
 
@@ -28,6 +29,11 @@ void open_files_done(struct open_files *of);
  * the payload is invalid.
  */
 bool open_files_add(struct open_files *of, int64_t uid, int payload, int socket, struct err *e);
+/*
+ * 'data' is the memory file of the archive. 'socket' gets a struct run_state_report. Both are borrowed.
+ * False: the request is invalid.
+ */
+bool open_files_add_state(struct open_files *of, const struct frame_state *s, int data, int socket, struct err *e);
 void open_files_user_found(struct open_files *of, uid_t uid, const struct user_answer *a);
 void open_files_timeouts(struct open_files *of, usec_t now); /* kills children that took too long */
 usec_t open_files_next_timeout(const struct open_files *of);

@@ -46,45 +46,71 @@ static void state_name(int64_t run, char name[NAME_MAX_LEN])
 
 static void state_remove(struct workers *ws, int64_t run);
 
-static int state_create(struct worker *w, const char *name, const struct user *user)
+static int state_create(struct workers *ws, int64_t run, bool first, const char *name, const struct user *user)
 {
-	int dir = w->all->output_dir;
+	int dir = ws->output_dir;
 
 	if (mkdirat(dir, name, 0700) < 0) {
 		/* of a run of another store, or of a start that failed */
-		if (errno != EEXIST || w->attempt > 1)
+		if (errno != EEXIST || !first)
 			return errno == EEXIST ? 0 : -errno;
 		if (unlinkat(dir, name, AT_REMOVEDIR) < 0) {
-			state_remove(w->all, w->run);
+			state_remove(ws, run);
 			return -EBUSY;
 		}
 		if (mkdirat(dir, name, 0700) < 0)
 			return -errno;
 	}
 	/* only the spawner can change names in the output directory, whose setgid bit the new directory has inherited */
-	if (w->all->change_user && fchownat(dir, name, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (ws->change_user && fchownat(dir, name, user->uid, user->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return fchmodat(dir, name, 0700, 0) < 0 ? -errno : 0;
 }
 
-int worker_state_open(struct worker *w, const struct user *user, int *ret)
+static int state_open(const struct workers *ws, const char *name, const struct user *user, int *ret)
 {
-	AUTO_FD fd = -1;
-	char name[NAME_MAX_LEN];
+	AUTO_FD fd = openat(ws->output_dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
-	int r;
 
-	state_name(w->run, name);
-	r = state_create(w, name, user);
-	if (r < 0)
-		return r;
-	fd = openat(w->all->output_dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	if (w->all->change_user && st.st_uid != user->uid)
+	if (ws->change_user && st.st_uid != user->uid)
 		return -EACCES;
 	*ret = STEAL_FD(fd);
 	return 0;
+}
+
+int worker_state_open(struct worker *w, const struct user *user, int *ret)
+{
+	char name[NAME_MAX_LEN];
+	int r;
+
+	state_name(w->run, name);
+	r = state_create(w->all, w->run, w->attempt <= 1, name, user);
+	return r < 0 ? r : state_open(w->all, name, user, ret);
+}
+
+static bool state_in_use(const struct workers *ws, int64_t run)
+{
+	const struct worker *w = map_get(&ws->by_run, run);
+
+	for (; w; w = w->same_run)
+		if (w->phase != WORKER_ENDED)
+			return true;
+	return false;
+}
+
+int worker_state_open_idle(struct workers *ws, int64_t run, const struct user *user, bool create, int *ret)
+{
+	char name[NAME_MAX_LEN];
+	int r = 0;
+
+	if (state_in_use(ws, run) || map_get(&ws->states_removed, run))
+		return -EBUSY;
+	state_name(run, name);
+	if (create)
+		r = state_create(ws, run, false, name, user);
+	return r < 0 ? r : state_open(ws, name, user, ret);
 }
 
 /* ---- removal ---- */
@@ -164,12 +190,8 @@ static void state_remove(struct workers *ws, int64_t run)
 
 void worker_state_forget(struct workers *ws, int64_t run)
 {
-	const struct worker *w = map_get(&ws->by_run, run);
-
-	for (; w; w = w->same_run)
-		if (w->phase != WORKER_ENDED)
-			return; /* it is in use */
-	state_remove(ws, run);
+	if (!state_in_use(ws, run))
+		state_remove(ws, run);
 }
 
 void worker_states_run_due(struct workers *ws, usec_t now)

@@ -19,5 +19,11 @@ int worker_state_open(struct worker *w, const struct user *user, int *ret);
 void worker_state_forget(struct workers *ws, int64_t run); /* the run has ended: removes its directory */
 void worker_states_run_due(struct workers *ws, usec_t now);
 void worker_states_done(struct workers *ws);
+/*
+ * Opens the directory of a run whose content is packed or unpacked; 'create': for this user if there is
+ * none. -EBUSY: a worker uses it, or it is being removed.
+ */
+int worker_state_open_idle(struct workers *ws, int64_t run, const struct user *user, bool create, int *ret);
 /* The main function of the process that empties the directory at descriptor 0. */
 int worker_state_remove_main(void);
+bool worker_state_empty(int fd); /* of the owner; false: the directory could not be opened */

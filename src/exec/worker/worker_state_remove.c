@@ -55,19 +55,24 @@ static void directory_empty(int dir, dev_t device, int depth)
 	closedir(d);
 }
 
-int worker_state_remove_main(void)
+bool worker_state_empty(int fd)
 {
 	struct stat st;
 	int dir;
 
-	alarm(TIMEOUT_SECONDS);
-	if (fstat(0, &st) < 0 || !S_ISDIR(st.st_mode))
-		return 1;
-	dir = openat(0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 && fchmod(0, 0700) == 0)
-		dir = openat(0, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 && fchmod(fd, 0700) == 0)
+		dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return 1;
+		return false;
 	directory_empty(dir, st.st_dev, 0);
-	return 0;
+	return true;
+}
+
+int worker_state_remove_main(void)
+{
+	alarm(TIMEOUT_SECONDS);
+	return !worker_state_empty(0);
 }

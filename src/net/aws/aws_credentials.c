@@ -19,6 +19,7 @@
 #define TIMEOUT_MS 5000L
 #define RESPONSE_MAX ((size_t)64 << 10)
 #define TOKEN_HEADER "X-aws-ec2-metadata-token"
+#define NEXT_STEP "set AWS_SHARED_CREDENTIALS_FILE in its environment (see jobsched-net(8))"
 
 struct waiter {
 	aws_credentials_fn *fn;
@@ -190,7 +191,7 @@ static bool ask_instance(struct aws_credentials *c, enum step step, struct err *
 
 	if (!base)
 		return err_set(e, ERR_NOT_FOUND,
-			"jobsched-net has no AWS credentials; set AWS_SHARED_CREDENTIALS_FILE in its environment (see jobsched-net(8))");
+			"jobsched-net has no AWS credentials; " NEXT_STEP);
 	if (step == STEP_TOKEN) {
 		url = xprintf("%s/latest/api/token", base);
 		header_set(c, TOKEN_HEADER "-ttl-seconds", "21600");
@@ -225,7 +226,7 @@ static bool answer_use(struct aws_credentials *c, struct aws_keys *ret, bool *re
 	case STEP_ROLE:
 		return first_line(&c->response, &c->role)
 			? ask_instance(c, STEP_KEYS, e)
-			: err_set(e, ERR_NOT_FOUND, "the machine has no role that gives credentials");
+			: err_set(e, ERR_NOT_FOUND, "jobsched-net has no AWS credentials: the machine has no role that gives some; " NEXT_STEP);
 	default:
 		*ret_found = aws_sources_json(c->response.data ? c->response.data : "", ret, e);
 		return *ret_found;
@@ -243,10 +244,11 @@ static void on_credentials_answer(struct transfer *t, int result)
 
 	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (result != CURLE_OK)
-		err_set(&e, ERR_UNREACHABLE, "no AWS credentials from the %s: %s", from,
-			t->error[0] ? t->error : curl_easy_strerror((CURLcode)result));
+		err_set(&e, ERR_UNREACHABLE, "jobsched-net has no AWS credentials: no variables and no file are set in its environment, and the %s "
+			"does not answer (%s); " NEXT_STEP, from, t->error[0] ? t->error : curl_easy_strerror((CURLcode)result));
 	else if (status != 200)
-		err_set(&e, status >= 500 ? ERR_UNREACHABLE : ERR_INVALID, "no AWS credentials: the %s answered %ld", from, status);
+		err_set(&e, status >= 500 ? ERR_UNREACHABLE : ERR_INVALID, "jobsched-net has no AWS credentials: the %s answered %ld; " NEXT_STEP,
+			from, status);
 	else if (!answer_use(c, &k, &found, &e) && !e.kind)
 		err_set(&e, ERR_INTERNAL, "no AWS credentials from the %s", from);
 	if (e.kind)

@@ -52,6 +52,8 @@ static const char *const names[OP_KIND_MAX] = {
 	[OP_RELAY_ADD] = "relay_add",
 	[OP_RELAY] = "relay",
 	[OP_PROGRESS] = "progress",
+	[OP_STATE_PUT] = "state put",
+	[OP_STATE_DROP] = "state drop",
 };
 
 const char *op_kind_name(enum op_kind kind)

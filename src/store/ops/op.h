@@ -52,6 +52,8 @@ enum op_kind {
 	OP_RELAY_ADD,     /* request output from another node, or hand over a part of it */
 	OP_RELAY,         /* take a part, extend the request or end it */
 	OP_PROGRESS,      /* record the progress of running attempts */
+	OP_STATE_PUT,     /* store a part of the state of a run */
+	OP_STATE_DROP,    /* delete the state of a run that has ended */
 	OP_KIND_MAX
 };
 

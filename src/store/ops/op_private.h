@@ -51,7 +51,7 @@ op_fn notice_add_apply, notice_done_apply, notice_resume_apply, notices_due_appl
 op_fn job_add_apply, job_apply_apply, job_bulk_apply, job_cancel_apply, job_change_apply, template_op_apply;
 op_fn pause_apply, pause_times_apply, resume_apply;
 op_fn claim_apply, run_started_apply, run_ended_apply, run_give_back_apply, run_cancel_apply, trigger_apply, plan_apply;
-op_fn run_progress_apply;
+op_fn run_progress_apply, run_states_put_apply, run_states_drop_apply;
 op_fn late_runs_apply, boot_runs_apply, expired_runs_apply, dead_letters_apply;
 op_fn node_open_apply, node_close_apply, node_command_apply, node_poll_apply, lease_apply, leader_apply, output_relay_apply;
 
@@ -69,7 +69,7 @@ op_clear_fn notice_add_reset, notice_done_reset, notice_done_free, notice_resume
 op_clear_fn job_add_reset, job_apply_reset, job_apply_free, job_bulk_reset, job_bulk_free, job_cancel_reset, job_change_reset, template_op_reset;
 op_clear_fn pause_reset, pause_times_reset, resume_reset;
 op_clear_fn claim_reset, run_ended_reset, run_ended_free, run_cancel_reset, trigger_reset, plan_reset;
-op_clear_fn run_progress_free;
+op_clear_fn run_progress_free, run_states_put_free;
 op_clear_fn late_runs_reset, boot_runs_reset, expired_runs_reset, dead_letters_reset;
 op_clear_fn node_open_reset, node_close_free, node_command_reset, node_poll_reset, lease_reset, leader_reset;
 op_clear_fn output_relay_op_reset, output_relay_op_free;

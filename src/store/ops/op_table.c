@@ -28,6 +28,7 @@
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/run_progress.h"
+#include "store/ops/run/run_states.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/triggers.h"
 #include "store/ops/tokens.h"
@@ -47,6 +48,8 @@ static const struct op_info table[OP_KIND_MAX] = {
 		.locks_jobs = true, .runs = run_ended_runs},
 	[OP_PROGRESS] = {SIZE(progress), .apply = run_progress_apply, .free = run_progress_free, .grows = true, .quiet = true,
 		.unordered = true},
+	[OP_STATE_PUT] = {SIZE(state_put), .apply = run_states_put_apply, .free = run_states_put_free, .grows = true, .quiet = true},
+	[OP_STATE_DROP] = {SIZE(state_drop), .apply = run_states_drop_apply, .quiet = true},
 	[OP_GIVE_BACK] = {SIZE(give_back), .apply = run_give_back_apply, .phase = 5, .locks_jobs = true,
 		.runs = run_give_back_runs},
 	[OP_CLAIM] = {SIZE(claim), .apply = claim_apply, .reset = claim_reset, .phase = 6, .grows = true, .locks_jobs = true},

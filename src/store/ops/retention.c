@@ -8,6 +8,7 @@
 #include "store/ops/notices.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owner_quota.h"
+#include "store/ops/run/run_states.h"
 #include "store/read/prune_candidates.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -101,7 +102,8 @@ static bool retention_prune(struct store *s, struct op_prune *p, struct err *e)
 
 	describe_ids(&runs, p->list->runs, p->list->n_runs);
 	describe_ids(&jobs, p->list->jobs, p->list->n_jobs);
-	if (!set_execute(s, Q_PROGRESS_PRUNE, &runs, e))
+	if (!set_execute(s, Q_PROGRESS_PRUNE, &runs, e) || !run_states_sweep(s, e) ||
+	    !delete_sized(s, Q_RUN_STATES_PRUNE, &runs, e))
 		return false;
 	/* attempts, tails and revisions first: the row of the run or job has their owner */
 	if (!delete_attempts(s, p, &runs, e) || !delete_sized(s, Q_OUTPUTS_PRUNE, &runs, e) ||

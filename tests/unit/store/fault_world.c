@@ -31,6 +31,7 @@
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/run_progress.h"
+#include "store/ops/run/run_states.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/triggers.h"
 #include "store/ops/tokens.h"
@@ -66,6 +67,7 @@ static const char *const dump_queries[] = {
 	"SELECT relay, number, data FROM relay_parts ORDER BY relay, number",
 	"SELECT id, name, owner FROM tokens ORDER BY id",
 	"SELECT run, fence, percent, text, at FROM run_progress ORDER BY run",
+	"SELECT run, fence, part, last, uid, data FROM run_states ORDER BY run, fence, part",
 	"SELECT j.name, c.link, c.parent, c.mode FROM chains c JOIN jobs j ON j.id = c.child ORDER BY j.name, c.link",
 	"SELECT what, state, queue, sum(n) FROM counters GROUP BY what, state, queue HAVING sum(n) <> 0"
 	" ORDER BY what, state, queue",
@@ -262,6 +264,15 @@ static struct op *make_progress(void)
 	return op;
 }
 
+static struct op *make_state_put(void)
+{
+	struct op *op = op_new(OP_STATE_PUT, NULL, NULL);
+
+	op_fill(run_states_put_op(op), .node = NODE, .run = RUNNING, .fence = 1, .last = true, .total = 4, .data = xstrdup("AAAA"),
+		.owner = xstrdup("ann"));
+	return op;
+}
+
 static struct op *make_notice_done(void)
 {
 	struct op *op = op_new(OP_NOTICE_DONE, NULL, NULL);
@@ -286,6 +297,7 @@ static struct op *(*const makers[OP_KIND_MAX])(void) = {
 	[OP_JOB_APPLY] = make_apply,
 	[OP_ENDED] = make_ended,
 	[OP_PROGRESS] = make_progress,
+	[OP_STATE_PUT] = make_state_put,
 	[OP_NOTICE_DONE] = make_notice_done,
 	[OP_RELAY_ADD] = make_relay_put,
 	[OP_RELAY] = make_relay_take,
@@ -332,6 +344,7 @@ static const struct op *const plain[OP_KIND_MAX] = {
 	[OP_NODE_COMMAND] = PLAIN(node_command, .name = "one", .order = NODE_DRAIN, .now = T0 + 9),
 	[OP_LEASE] = PLAIN(lease, .node = "node-two", .name = "two", .ttl = USEC_HOUR, .at = T0, .resigns = true),
 	[OP_LEAD] = PLAIN(lead, .node = "node-two", .term = 1, .now = T0 + 9),
+	[OP_STATE_DROP] = PLAIN(state_drop, .run = ENDED_RUN),
 	[OP_PRUNE] = PLAIN(prune, .list = &old, .events_before = T0),
 	[OP_FORGET] = PLAIN(forget, .v = &output, .n = 1),
 	[OP_EVENT] = PLAIN(event, .op.act.what = EVENT_JOB_CANCEL, .result = "denied", .now = T0 + 9),

@@ -108,5 +108,5 @@ void place_clear(const char *where)
 {
 	place_query(where, "BEGIN; DELETE FROM jobs; DELETE FROM job_tags; DELETE FROM job_revisions; DELETE FROM templates; DELETE FROM owners; DELETE FROM due; DELETE FROM runs;"
 		"DELETE FROM attempts; DELETE FROM outputs; DELETE FROM nodes; DELETE FROM boots; DELETE FROM counters; DELETE FROM running_jobs; DELETE FROM notices; DELETE FROM job_health;"
-		"DELETE FROM run_progress; DELETE FROM chains; DELETE FROM run_moves; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM tokens; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default'; DELETE FROM sqlite_sequence; COMMIT", NULL);
+		"DELETE FROM run_states; DELETE FROM run_progress; DELETE FROM chains; DELETE FROM run_moves; DELETE FROM pauses; DELETE FROM job_pauses; DELETE FROM pauses_past; DELETE FROM tokens; DELETE FROM events; DELETE FROM segments; DELETE FROM node_orders; UPDATE leases SET holder = '', term = 0, until = 0; DELETE FROM buckets; DELETE FROM limits WHERE scope <> 'queue' OR key <> 'default'; DELETE FROM sqlite_sequence; COMMIT", NULL);
 }

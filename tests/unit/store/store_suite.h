@@ -11,7 +11,7 @@ extern const struct suite_part store_jobs_part, store_runs_part, store_plan_part
 	store_faults_part, store_schema_part, store_prune_part, store_late_part, store_slots_part;
 extern const struct suite_part store_access_part;
 extern const struct suite_part store_dead_part;
-extern const struct suite_part store_chains_part, store_progress_part, store_results_part;
+extern const struct suite_part store_chains_part, store_progress_part, store_results_part, store_states_part;
 extern const struct suite_part store_limits_part;
 extern const struct suite_part store_owners_part;
 extern const struct suite_part store_tokens_part;

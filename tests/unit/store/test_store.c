@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 		&store_dead_part,
 		&store_chains_part,
 		&store_progress_part,
+		&store_states_part,
 		&store_results_part,
 		&store_schema_part,
 		&store_prune_part,

@@ -33,6 +33,7 @@ static const struct {
 	{"kept_outputs", "reads a page of the index in its order"},
 	{"events_prune", "reads the oldest rows, as many as given"},
 	{"job_names_all", "reads the newest 10,000 rows"},
+	{"run_states_over", "reads the index of the stored states, which are those of runs that are tried again"},
 	{"check_store", "'jobctl db check' reads everything"},
 	{"check_runs", "'jobctl db check' reads everything"},
 	{"check_jobs", "'jobctl db check' reads everything"},

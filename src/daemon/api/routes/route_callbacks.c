@@ -53,12 +53,15 @@ static bool state_find(const char *text, enum dispatcher_call_state *ret, struct
 static bool report_read(struct request *r, const json_t *body, struct dispatcher_call_report *ret, struct err *e)
 {
 	const char *state = NULL, *error = NULL, *output = NULL;
+	json_t *results = NULL;
 	json_error_t why;
 
-	if (json_unpack_ex((json_t *)body, &why, JSON_STRICT, "{s:s, s?s, s?s}", "state", &state, "error", &error,
-		    "output", &output) < 0)
-		return err_set(e, ERR_INVALID, "the body needs 'state' and can have 'error' and 'output': %s", why.text);
-	*ret = (struct dispatcher_call_report){.error = error, .output = output};
+	if (json_unpack_ex((json_t *)body, &why, JSON_STRICT, "{s:s, s?s, s?s, s?o}", "state", &state, "error", &error,
+		    "output", &output, "results", &results) < 0)
+		return err_set(e, ERR_INVALID, "the body needs 'state' and can have 'error', 'output' and 'results': %s", why.text);
+	if (results && !json_is_object(results))
+		return err_field(e, "results", "'results' must be an object");
+	*ret = (struct dispatcher_call_report){.error = error, .output = output, .results = results};
 	if (!state_find(state, &ret->state, e))
 		return false;
 	return (r->context->callbacks && callbacks_parse(r->context->callbacks, r->params[0], &ret->run, &ret->fence)) ||

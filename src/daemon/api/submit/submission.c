@@ -232,6 +232,10 @@ bool submission_check_owner(const struct submission *s, const struct job_spec *s
 		return err_field(e, "artifact",
 			"a job of root cannot have an artifact, because the daemon that fetches it "
 			"is not root; give the job to another user, or install the program");
+	if (s->of_root && spec->state_size)
+		return err_field(e, "state_size",
+			"the state of a job of root stays on its node, because the daemon that would move it is not root; "
+			"leave 'state_size' out, or give the job to another user");
 	return true;
 }
 

@@ -856,3 +856,28 @@ ORDER BY results.slot DESC, results.run DESC LIMIT :n
 SELECT id, uid, job, dead_at FROM runs
 WHERE dead_at <> 0 AND dead_at >= :since AND dead_at < :until AND (dead_at, id) > (:after_at, :after)
 ORDER BY dead_at, id LIMIT :n
+
+-- ======== the state of runs ========
+
+-- The owner of a run whose attempt belongs to this node.
+-- query run_state_owner(run int, fence int, node text) -> uid int
+SELECT uid FROM runs WHERE id = :run AND fence = :fence AND node = :node AND state IN (RUN_CLAIMED, RUN_RUNNING)
+
+-- query run_state_put(run int, fence int, part int, last int, uid int, data text) -> uid int, size int
+INSERT INTO run_states (run, fence, part, last, uid, data) VALUES (:run, :fence, :part, :last, :uid, :data)
+RETURNING uid, {state_size}
+
+-- query run_state_drop(run int, first int, fence int) -> uid int, size int
+DELETE FROM run_states WHERE run = :run AND fence >= :first AND fence <= :fence RETURNING uid, {state_size}
+
+-- The last attempt whose state is complete.
+-- query run_state_last(run int) -> fence int, part int
+SELECT fence, part FROM run_states WHERE run = :run AND last = 1 ORDER BY fence DESC LIMIT 1
+
+-- query run_state_get(run int, fence int, part int) -> data text
+SELECT data FROM run_states WHERE run = :run AND fence = :fence AND part = :part
+
+-- Runs that have ended, or that are gone.
+-- query run_states_over(n int) -> run int
+SELECT run_states.run FROM run_states LEFT JOIN runs ON runs.id = run_states.run
+WHERE run_states.part = 0 AND coalesce(runs.ended_at, 1) <> 0 ORDER BY run_states.run LIMIT :n

@@ -737,6 +737,21 @@ CREATE TABLE results (
 );
 CREATE INDEX results_value ON results (key, value, slot, run);
 
+-- migration 19
+UPDATE meta SET value = '19' WHERE key = 'schema';
+
+-- The content of the directory that the attempts of a run share (--state-size), at the end of the
+-- attempt 'fence': an archive, as base64 in parts. The last part is marked; without it the rest is being written.
+CREATE TABLE run_states (
+	run BIGINT NOT NULL,
+	fence BIGINT NOT NULL,
+	part BIGINT NOT NULL,
+	last BIGINT NOT NULL,
+	uid BIGINT NOT NULL,
+	data TEXT NOT NULL,
+	PRIMARY KEY (run, fence, part)
+);
+
 -- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + octet_length(spec))::bigint AS size
 
@@ -750,6 +765,8 @@ CREATE INDEX results_value ON results (key, value, slot, run);
 
 -- The numbers of a JSON array as rows, each of which is looked up in an index.
 -- define wanted_jobs = (SELECT DISTINCT value::bigint AS job FROM jsonb_array_elements_text(:set) AS given(value)) AS wanted
+
+-- define state_size = (100 + octet_length(data))::bigint AS size
 
 -- define result_size = (100 + octet_length(key) + octet_length(value))::bigint AS size
 
@@ -1449,6 +1466,11 @@ SELECT run, key, value, uid, slot
 FROM jsonb_to_recordset(:set) AS given(run bigint, key text, value text, uid bigint, slot bigint)
 ON CONFLICT DO NOTHING
 
+-- query run_states_prune(set json) -> uid int, size int
+DELETE FROM run_states WHERE run = {ids}
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = run_states.run AND runs.ended_at = 0)
+RETURNING uid, {state_size}
+
 -- query results_prune(set json) -> uid int, size int
 DELETE FROM results WHERE run = {ids} RETURNING uid, {result_size}
 
@@ -1866,7 +1888,8 @@ SELECT sized.uid AS state, '' AS queue, sum(sized.size)::bigint AS n FROM (
 	UNION ALL SELECT uid, {template_size} FROM templates
 	UNION ALL SELECT uid, {run_size} FROM runs
 	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs
-	UNION ALL SELECT uid, {result_size} FROM results) AS sized
+	UNION ALL SELECT uid, {result_size} FROM results
+	UNION ALL SELECT uid, {state_size} FROM run_states) AS sized
 WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
 -- ======== reading ========

@@ -702,6 +702,21 @@ CREATE TABLE results (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX results_value ON results (key, value, slot, run);
 
+-- migration 19
+UPDATE meta SET value = '19' WHERE key = 'schema';
+
+-- The content of the directory that the attempts of a run share (--state-size), at the end of the
+-- attempt 'fence': an archive, as base64 in parts. The last part is marked; without it the rest is being written.
+CREATE TABLE run_states (
+	run INT NOT NULL,
+	fence INT NOT NULL,
+	part INT NOT NULL,
+	last INT NOT NULL,
+	uid INT NOT NULL,
+	data TEXT NOT NULL,
+	PRIMARY KEY (run, fence, part)
+) STRICT;
+
 -- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + length(CAST(spec AS BLOB))) AS size
 
@@ -712,6 +727,8 @@ CREATE INDEX results_value ON results (key, value, slot, run);
 -- define run_size = (400 + coalesce(length(CAST(params AS BLOB)), 0)) AS size
 
 -- define tail_size = (50 + length(tail)) AS size
+
+-- define state_size = (100 + length(data)) AS size
 
 -- define result_size = (100 + length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))) AS size
 
@@ -1334,6 +1351,11 @@ DELETE FROM run_progress WHERE run IN (SELECT value FROM json_each(:set))
 -- query results_put(set json)
 INSERT INTO results (run, key, value, uid, slot) SELECT run, key, value, uid, slot FROM given(:set) WHERE true ON CONFLICT DO NOTHING
 
+-- query run_states_prune(set json) -> uid int, size int
+DELETE FROM run_states WHERE run IN (SELECT value FROM json_each(:set))
+	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = run_states.run AND +runs.ended_at = 0)
+RETURNING uid, {state_size}
+
 -- query results_prune(set json) -> uid int, size int
 DELETE FROM results WHERE run IN (SELECT value FROM json_each(:set)) RETURNING uid, {result_size}
 
@@ -1737,7 +1759,8 @@ SELECT sized.uid AS state, '' AS queue, sum(sized.size) AS n FROM (
 	UNION ALL SELECT uid, {template_size} FROM templates
 	UNION ALL SELECT uid, {run_size} FROM runs
 	UNION ALL SELECT (SELECT runs.uid FROM runs WHERE runs.id = outputs.run) AS uid, {tail_size} FROM outputs
-	UNION ALL SELECT uid, {result_size} FROM results) AS sized
+	UNION ALL SELECT uid, {result_size} FROM results
+	UNION ALL SELECT uid, {state_size} FROM run_states) AS sized
 WHERE sized.uid IS NOT NULL GROUP BY sized.uid
 
 -- ======== reading ========
