@@ -19,7 +19,7 @@ result() {
 @test "all checks are run and listed" {
 	run --separate-stderr jobctl doctor -o wide
 	[ "$status" -le 1 ]
-	for check in daemon units versions spawner net config permissions store integrity disk clock zoneinfo cgroup cluster \
+	for check in daemon units versions spawner net calls config permissions store integrity disk clock zoneinfo cgroup cluster \
 		freeze jobs dead notices mail crontabs warrants linger certificates; do
 		[[ "$output" == *"  $check: "* ]] || { echo "$check is missing"; return 1; }
 	done
@@ -35,6 +35,12 @@ result() {
           jobctl thaw" ]
 	jobctl thaw
 	[ "$(result freeze)" = ok ]
+
+	[ "$(result calls)" = skipped ]
+	jobctl add -n function --manual --lambda report --region eu-central-1
+	[ "$(result calls)" = ok ]
+	jobctl add -n call --manual --http POST https://example.org/ --http-async 2>/dev/null && return 1
+	jobctl rm --yes function
 
 	jobctl add -n mailer --manual --notify mail:root@localhost -- true
 	mkdir -p "$HOME/.config/jobsched"

@@ -30,6 +30,7 @@ const struct doctor_check doctor_checks[] = {
 	{"versions", "all programs have the same version", 0, doctor_check_versions},
 	{"spawner", "the spawner runs", DOCTOR_DAEMON, doctor_check_spawner},
 	{"net", "jobsched-net runs", DOCTOR_DAEMON | DOCTOR_SYSTEM, doctor_check_net},
+	{"calls", "jobs that are calls can be sent", DOCTOR_DAEMON, doctor_check_calls},
 	{"config", "the configuration is valid", 0, doctor_check_config},
 	{"permissions", "directories and configuration are protected", 0, doctor_check_permissions},
 	{"store", "the store is reachable and not full", 0, doctor_check_store},

@@ -62,6 +62,7 @@ typedef void doctor_fn(struct doctor *d);
 doctor_fn doctor_check_daemon, doctor_check_versions, doctor_check_spawner, doctor_check_net, doctor_check_archive, doctor_check_store,
 	doctor_check_integrity, doctor_check_cluster, doctor_check_freeze, doctor_check_jobs, doctor_check_dead,
 	doctor_check_notices, doctor_check_crontabs, doctor_check_mail;
+doctor_fn doctor_check_calls;
 doctor_fn doctor_check_config, doctor_check_permissions, doctor_check_disk, doctor_check_clock, doctor_check_zoneinfo,
 	doctor_check_cgroup, doctor_check_linger, doctor_check_units, doctor_check_warrants,
 	doctor_check_certificates;

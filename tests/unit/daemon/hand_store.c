@@ -22,6 +22,12 @@ const char *store_thread_store_id(const struct store_thread *t)
 	return "store";
 }
 
+void store_thread_read(struct store_thread *t, struct read_task *task)
+{
+	task->work(t->store, task);
+	task->done(task);
+}
+
 void store_thread_expect_term(struct store_thread *t, int64_t term)
 {
 	(void)t;

@@ -255,6 +255,12 @@ bool spawn_client_tables(struct spawn_client *c, struct table_list *ret)
 	return false;
 }
 
+bool spawn_client_state(struct spawn_client *c, const struct spawn_state *s, struct err *e)
+{
+	(void)c;
+	return err_set(e, ERR_BUSY, "the state of run %lld stays", (long long)s->run);
+}
+
 bool spawn_client_open_file(struct spawn_client *c, const struct spawn_file *f, struct err *e)
 {
 	(void)c;
