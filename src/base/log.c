@@ -108,6 +108,11 @@ static void write_json(enum log_level level, const struct log_about *about, cons
 	buf_done(&out);
 }
 
+bool log_wants(enum log_level level)
+{
+	return level <= __atomic_load_n(&the_log.max, __ATOMIC_RELAXED);
+}
+
 void log_line(enum log_level level, const struct log_about *about, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
@@ -115,7 +120,7 @@ void log_line(enum log_level level, const struct log_about *about, const char *f
 	struct buf shown = {};
 	va_list ap;
 
-	if (level > __atomic_load_n(&the_log.max, __ATOMIC_RELAXED))
+	if (!log_wants(level))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);

@@ -19,6 +19,7 @@ typedef void log_sink_fn(enum log_level level, const struct log_about *about, co
 /* Called once at start. A NULL sink writes "program: message" lines to stderr. */
 void log_open(const char *program, enum log_level max, log_sink_fn *sink);
 void log_set_level(enum log_level max);
+bool log_wants(enum log_level level); /* lines of this level are written */
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 bool log_format_parse(const char *text, enum log_format *ret); /* "text" or "json" */
 enum log_format log_get_format(void);

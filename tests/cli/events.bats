@@ -59,7 +59,10 @@ refusals() {
 	[[ $(jobctl events --json) != *sesame* ]]
 }
 
-@test "each event is a line of the daemon's log" {
+@test "each event except an added job is a line of the daemon's log" {
+	refusals
+	grep -q "audit: job.add by '$(id -un)' .*: invalid (timeout)" "$DIR/log"
+	run -1 grep "audit: job.add by .*: ok" "$DIR/log"
 	grep -q "audit: job.cancel by '$(id -un)' (uid $(id -u)) from unix pid [0-9]* on 'backup': ok job=1$" "$DIR/log"
 }
 

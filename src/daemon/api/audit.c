@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <systemd/sd-event.h>
 
@@ -90,10 +91,20 @@ static void write_actor(struct buf *b, const struct event *ev)
 		buf_printf(b, " from %s", ev->origin);
 }
 
+/*
+ * The audit trail has every submission. A line for each would exceed the rate of the journal, which then drops other lines, too.
+ */
+static enum log_level level_of(const struct event *ev)
+{
+	return ev->what == EVENT_JOB_ADD && strcmp(ev->result, "ok") == 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO;
+}
+
 static void log_one(const struct event *ev)
 {
 	AUTO_DONE(buf) b = {};
 
+	if (!log_wants(level_of(ev)))
+		return;
 	buf_printf(&b, "audit: %s by ", event_what_name(ev->what));
 	write_actor(&b, ev);
 	if (ev->object)
@@ -101,7 +112,7 @@ static void log_one(const struct event *ev)
 	buf_printf(&b, ": %s", ev->result);
 	if (ev->detail)
 		buf_printf(&b, " (%s)", ev->detail);
-	log_line(LOG_LEVEL_INFO, &(struct log_about){.job = ev->job, .run = ev->run}, "%s", b.data);
+	log_line(level_of(ev), &(struct log_about){.job = ev->job, .run = ev->run}, "%s", b.data);
 }
 
 static bool is_alike(const struct event *a, const struct event *b)
@@ -114,11 +125,13 @@ static void log_many(const struct event *first, const struct event *last, size_t
 {
 	AUTO_DONE(buf) b = {};
 
+	if (!log_wants(level_of(first)))
+		return;
 	buf_printf(&b, "audit: %s by ", event_what_name(first->what));
 	write_actor(&b, first);
 	buf_printf(&b, ": %s, %zu times, jobs %" PRId64 " to %" PRId64, first->result, n,
 		first->job, last->job);
-	log_line(LOG_LEVEL_INFO, NULL, "%s", b.data);
+	log_line(level_of(first), NULL, "%s", b.data);
 }
 
 void audit_wake_followers(struct audit *a)
