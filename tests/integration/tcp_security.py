@@ -272,6 +272,11 @@ def oversized_and_ambiguous_requests_are_refused():
             raw = c.raw((start + odd + "\r\n0\r\n\r\n" + inner).encode(), timeout=10)
             # the second request would be answered with 401
             assert b"HTTP/1.1 2" not in raw and b"HTTP/1.1 401" not in raw, (odd, raw[:300])
+        head = "GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer %s\r\n" % c.token
+        assert c.raw((head + "\r\n").encode(), timeout=10).startswith(b"HTTP/1.1 200")
+        for twice in ("Host: evil.example", "host: localhost", "Authorization: Bearer x", "Origin: http://a\r\nOrigin: http://b",
+                      "Content-Type: text/plain\r\nContent-Type: application/json", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"):
+            assert c.raw((head + twice + "\r\n\r\n").encode(), timeout=10).startswith(b"HTTP/1.1 400"), twice
         assert c.call("GET", "/v1/jobs").status == 200
 
 

@@ -171,6 +171,36 @@ bool request_login_failed(struct request *r, struct err *e)
 
 /* ---- checks ---- */
 
+/* Headers that decide about a request. A proxy might read another one of them than the daemon. */
+static const char *const single_headers[] = {MHD_HTTP_HEADER_HOST, MHD_HTTP_HEADER_AUTHORIZATION,
+	MHD_HTTP_HEADER_CONTENT_TYPE, "Origin", "Sec-Fetch-Site"};
+
+struct header_count {
+	unsigned seen[ELEMENTS(single_headers)];
+};
+
+static enum MHD_Result count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct header_count *c = arg;
+
+	(void)kind;
+	(void)value;
+	for (size_t i = 0; i < ELEMENTS(single_headers); i++)
+		c->seen[i] += strcasecmp(name, single_headers[i]) == 0;
+	return MHD_YES;
+}
+
+static bool check_repeated(const struct request *r, struct err *e)
+{
+	struct header_count c = {};
+
+	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, count_header, &c);
+	for (size_t i = 0; i < ELEMENTS(single_headers); i++)
+		if (c.seen[i] > 1)
+			return err_set(e, ERR_INVALID, "the request has more than one %s header", single_headers[i]);
+	return true;
+}
+
 /* With 'tls-client-ca' every connection needs a certificate, besides the token. */
 static bool check_certificate(struct request *r, struct err *e)
 {
@@ -231,7 +261,7 @@ bool request_auth_begin(struct request *r, const char *method, struct err *e)
 		r->must_close = true;
 		return false;
 	}
-	if (!check_certificate(r, e) ||
+	if (!check_certificate(r, e) || !check_repeated(r, e) ||
 		!http_guard_host(request_header(r, MHD_HTTP_HEADER_HOST), &r->server->tcp->hosts, e))
 		return false;
 	authenticate(r, &r->auth_err);
