@@ -33,6 +33,7 @@ static const struct field fields[FIELD_COUNT] = {
 /* One item of a list. */
 struct item {
 	int first, last, step;
+	int number;            /* of the item in its list, from 0 */
 	bool star;
 	bool range;            /* a dash was written */
 	size_t pos;
@@ -129,7 +130,7 @@ static bool read_number(struct reader *r, const struct field *of, const struct f
 /* cronie: a~b, a~, ~b or ~ is one value from that range. It stays the same for the same table. */
 static bool read_random(struct reader *r, const struct field *f, struct item *it)
 {
-	char id[32];
+	char id[48];
 	uint64_t seed;
 	int c = reader_next(r);
 
@@ -140,7 +141,10 @@ static bool read_random(struct reader *r, const struct field *f, struct item *it
 		return out_of_range(r, f, it->pos);
 	if (it->first > it->last)
 		return refuse(r, f, it->pos, "the range of '~' runs backwards");
-	snprintf(id, sizeof id, "%zu", r->line);
+	if (it->number == 0)
+		snprintf(id, sizeof id, "%zu", r->line);
+	else
+		snprintf(id, sizeof id, "%zu.%d", r->line, it->number);
 	seed = cron_hash(r->o->seed ? r->o->seed : "", f->hash) ^ cron_hash(id, f->hash);
 	it->first += (int)(seed % (uint64_t)(it->last - it->first + 1));
 	it->last = it->first;
@@ -161,11 +165,11 @@ static bool read_step(struct reader *r, const struct field *f, struct item *it)
 }
 
 /* '*', a value or a range, each but the value with a step. */
-static bool read_item(struct reader *r, const struct field *f, struct item *it)
+static bool read_item(struct reader *r, const struct field *f, int number, struct item *it)
 {
 	bool cronie = r->o->mode == CRONTAB_CRONIE;
 
-	*it = (struct item){ .first = f->low, .last = f->high, .step = 1, .pos = r->pos };
+	*it = (struct item){ .first = f->low, .last = f->high, .step = 1, .number = number, .pos = r->pos };
 	if (reader_peek(r) == '*') {
 		it->star = true;
 		reader_next(r);
@@ -248,10 +252,10 @@ static bool read_list(struct reader *r, const struct field *f, uint64_t *bits, b
 {
 	*bits = 0;
 	*star = reader_peek(r) == '*';
-	for (;;) {
+	for (int number = 0;; number++) {
 		struct item it;
 
-		if (!read_item(r, f, &it) || !add_item(r, f, &it, bits))
+		if (!read_item(r, f, number, &it) || !add_item(r, f, &it, bits))
 			return false;
 		if (reader_peek(r) != ',')
 			return read_rest(r, f);
