@@ -190,7 +190,7 @@ static bool read_item(struct reader *r, const struct field *f, int number, struc
 		if (!read_number(r, f, f, &it->last))
 			return false;
 		/* cronie: a range may end on Sunday */
-		if (cronie && reader_peek(r) != '/' && it->first > it->last && it->last == 0)
+		if (cronie && f->code == CODE_DOW && reader_peek(r) != '/' && it->first > it->last && it->last == 0)
 			it->last = 7;
 	}
 	return reader_peek(r) != '/' || read_step(r, f, it);
@@ -214,9 +214,19 @@ static void lint_item(struct reader *r, const struct field *f, const struct item
 			f->code == CODE_MINUTE ? "hour" : "day", (f->cycle - 1) % it->step + 1, f->name);
 }
 
+/* The largest value of a range with a step; the range does not run backwards. */
+static int64_t last_value(const struct item *it)
+{
+	return it->last - ((int64_t)it->last - it->first) % it->step;
+}
+
 static bool add_item(struct reader *r, const struct field *f, const struct item *it, uint64_t *bits)
 {
-	if (it->first < f->low || it->first > f->high || it->last < f->low || it->last > f->high)
+	bool cronie = r->o->mode == CRONTAB_CRONIE;
+
+	/* cronie checks the values that it adds, not the ends of the range */
+	if (cronie ? it->first <= it->last && (it->first < f->low || last_value(it) > f->high)
+		   : it->first < f->low || it->first > f->high || it->last < f->low || it->last > f->high)
 		return out_of_range(r, f, it->pos);
 	/* the addition of cron overflows here, and the negative value is refused */
 	if (it->first <= it->last && (int64_t)it->first + it->step > INT32_MAX)

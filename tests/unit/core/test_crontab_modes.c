@@ -149,6 +149,7 @@ static void cronie_refuses_what_debian_ignores(void **state)
 	static const char *const refused[] = {"1.5 * * * * x\n", "* * * * *\n", "@daily\n", "* * * * * * x\n",
 		"*5 * * * * x\n", "- 1 * * * * x\n", "1 * * * * -q x\n"};
 	AUTO(crontab) *sunday = parse_cronie("0 0 * * fri-sun x\n");
+	AUTO(crontab) *backwards = parse_cronie("0,60-13 * * * * x\n50-100/60 * * * * x\n* * * feb-0 * x\n50-110/60 * * * * x\n");
 	AUTO(crontab) *mail = parse_cronie("0 0 * * * -n x\n");
 	AUTO(crontab) *user = parse_bytes("-1 2 * * * root   cmd\n", 22, CRONTAB_CRONIE, true);
 	AUTO(crontab) *backslash = parse_cronie("0 0 * * * a\\\\b\n");
@@ -161,6 +162,10 @@ static void cronie_refuses_what_debian_ignores(void **state)
 			fail_msg("'%s' is accepted", refused[i]);
 	}
 	assert_int_equal(sunday->entries[0].time.dow, 0x61);
+	assert_int_equal(backwards->n_entries, 3);
+	assert_int_equal(backwards->entries[0].time.minute, 1);
+	assert_int_equal(backwards->entries[1].time.minute, UINT64_C(1) << 50);
+	assert_true(backwards->entries[2].never);
 	assert_true(mail->entries[0].mail_on_error);
 	assert_string_equal(mail->entries[0].command, "x");
 	assert_true(user->entries[0].quiet);
