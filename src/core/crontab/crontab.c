@@ -263,7 +263,26 @@ static bool read_cronie_prefix(struct reader *r, struct crontab_entry *e)
 	return true;
 }
 
-/* cronie: CRON_TZ and RANDOM_DELAY apply to the entry. */
+/* The number at the beginning, as strtol() reads it; a value without one is 0. False: it is out of range. */
+static bool read_delay(const char *value, int64_t *ret)
+{
+	const char *p = value + strspn(value, " \t\v\f\r");
+	bool negative = *p == '-';
+	int64_t n = 0;
+
+	p += *p == '-' || *p == '+';
+	for (; *p >= '0' && *p <= '9'; p++) {
+		n = n * 10 + (*p - '0');
+		if (n > DELAY_MAX)
+			return false;
+	}
+	if (negative && n > 0)
+		return false;
+	*ret = n;
+	return true;
+}
+
+/* cronie: CRON_TZ and RANDOM_DELAY apply to the entry. An empty CRON_TZ is the zone of the machine. */
 static void apply_settings(struct reader *r, struct crontab_entry *e)
 {
 	const char *delay;
@@ -272,10 +291,17 @@ static void apply_settings(struct reader *r, struct crontab_entry *e)
 	if (r->o->mode != CRONTAB_CRONIE)
 		return;
 	e->zone = crontab_get(r->table, e, "CRON_TZ");
+	if (e->zone && !*e->zone)
+		e->zone = NULL;
 	delay = crontab_get(r->table, e, "RANDOM_DELAY");
-	if (delay && !text_parse_int(delay, 0, DELAY_MAX, &e->delay_minutes))
-		reader_report(r, CODE_BAD_DELAY, r->pos, "RANDOM_DELAY '%.40s' is not a number of minutes up to %d", delay,
-			DELAY_MAX);
+	if (!delay)
+		return;
+	if (!read_delay(delay, &e->delay_minutes))
+		reader_report(r, CODE_BAD_DELAY, r->pos, "RANDOM_DELAY '%.40s' is not between 0 and %d minutes: there is no delay",
+			delay, DELAY_MAX);
+	else if (!*delay || delay[strspn(delay, "0123456789")])
+		reader_report(r, CODE_BAD_DELAY, r->pos, "RANDOM_DELAY '%.40s' is not a number: cron reads it as %d minutes", delay,
+			(int)e->delay_minutes);
 }
 
 static bool read_entry(struct reader *r, struct crontab_entry *e)

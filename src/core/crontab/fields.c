@@ -33,6 +33,7 @@ static const struct field fields[FIELD_COUNT] = {
 /* One item of a list. */
 struct item {
 	int first, last, step;
+	int number;            /* of the item in its list, from 0 */
 	bool star;
 	bool range;            /* a dash was written */
 	size_t pos;
@@ -129,7 +130,7 @@ static bool read_number(struct reader *r, const struct field *of, const struct f
 /* cronie: a~b, a~, ~b or ~ is one value from that range. It stays the same for the same table. */
 static bool read_random(struct reader *r, const struct field *f, struct item *it)
 {
-	char id[32];
+	char id[48];
 	uint64_t seed;
 	int c = reader_next(r);
 
@@ -140,7 +141,10 @@ static bool read_random(struct reader *r, const struct field *f, struct item *it
 		return out_of_range(r, f, it->pos);
 	if (it->first > it->last)
 		return refuse(r, f, it->pos, "the range of '~' runs backwards");
-	snprintf(id, sizeof id, "%zu", r->line);
+	if (it->number == 0)
+		snprintf(id, sizeof id, "%zu", r->line);
+	else
+		snprintf(id, sizeof id, "%zu.%d", r->line, it->number);
 	seed = cron_hash(r->o->seed ? r->o->seed : "", f->hash) ^ cron_hash(id, f->hash);
 	it->first += (int)(seed % (uint64_t)(it->last - it->first + 1));
 	it->last = it->first;
@@ -161,11 +165,11 @@ static bool read_step(struct reader *r, const struct field *f, struct item *it)
 }
 
 /* '*', a value or a range, each but the value with a step. */
-static bool read_item(struct reader *r, const struct field *f, struct item *it)
+static bool read_item(struct reader *r, const struct field *f, int number, struct item *it)
 {
 	bool cronie = r->o->mode == CRONTAB_CRONIE;
 
-	*it = (struct item){ .first = f->low, .last = f->high, .step = 1, .pos = r->pos };
+	*it = (struct item){ .first = f->low, .last = f->high, .step = 1, .number = number, .pos = r->pos };
 	if (reader_peek(r) == '*') {
 		it->star = true;
 		reader_next(r);
@@ -186,7 +190,7 @@ static bool read_item(struct reader *r, const struct field *f, struct item *it)
 		if (!read_number(r, f, f, &it->last))
 			return false;
 		/* cronie: a range may end on Sunday */
-		if (cronie && reader_peek(r) != '/' && it->first > it->last && it->last == 0)
+		if (cronie && f->code == CODE_DOW && reader_peek(r) != '/' && it->first > it->last && it->last == 0)
 			it->last = 7;
 	}
 	return reader_peek(r) != '/' || read_step(r, f, it);
@@ -210,9 +214,19 @@ static void lint_item(struct reader *r, const struct field *f, const struct item
 			f->code == CODE_MINUTE ? "hour" : "day", (f->cycle - 1) % it->step + 1, f->name);
 }
 
+/* The largest value of a range with a step; the range does not run backwards. */
+static int64_t last_value(const struct item *it)
+{
+	return it->last - ((int64_t)it->last - it->first) % it->step;
+}
+
 static bool add_item(struct reader *r, const struct field *f, const struct item *it, uint64_t *bits)
 {
-	if (it->first < f->low || it->first > f->high || it->last < f->low || it->last > f->high)
+	bool cronie = r->o->mode == CRONTAB_CRONIE;
+
+	/* cronie checks the values that it adds, not the ends of the range */
+	if (cronie ? it->first <= it->last && (it->first < f->low || last_value(it) > f->high)
+		   : it->first < f->low || it->first > f->high || it->last < f->low || it->last > f->high)
 		return out_of_range(r, f, it->pos);
 	/* the addition of cron overflows here, and the negative value is refused */
 	if (it->first <= it->last && (int64_t)it->first + it->step > INT32_MAX)
@@ -248,10 +262,10 @@ static bool read_list(struct reader *r, const struct field *f, uint64_t *bits, b
 {
 	*bits = 0;
 	*star = reader_peek(r) == '*';
-	for (;;) {
+	for (int number = 0;; number++) {
 		struct item it;
 
-		if (!read_item(r, f, &it) || !add_item(r, f, &it, bits))
+		if (!read_item(r, f, number, &it) || !add_item(r, f, &it, bits))
 			return false;
 		if (reader_peek(r) != ',')
 			return read_rest(r, f);

@@ -56,9 +56,9 @@ static bool read_name(const char *s, size_t len, size_t *at, struct span *ret)
 
 static bool read_value(const char *s, size_t len, size_t at, bool debian, struct span *ret)
 {
-	if (at >= len)
+	if (at >= len && debian)
 		return false;
-	if (s[at] == '"' || s[at] == '\'') {
+	if (at < len && (s[at] == '"' || s[at] == '\'')) {
 		if (!read_quoted(s, len, &at, ret) || skip_space(s, len, at) < len)
 			return false;
 	} else {

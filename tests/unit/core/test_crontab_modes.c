@@ -92,11 +92,64 @@ static void cronie_has_zones_delays_and_random_values(void **state)
 	assert_int_equal(bad->n_entries, 1);
 }
 
+static void cronie_reads_an_empty_value(void **state)
+{
+	AUTO(crontab) *t = parse_cronie("CRON_TZ=Asia/Tokyo\nMAILTO=x\n0 1 * * * a\nCRON_TZ=\nMAILTO = \n0 2 * * * b\n");
+	AUTO(crontab) *debian = parse_bytes("MAILTO=\n0 1 * * * a\n", 20, CRONTAB_DEBIAN, false);
+
+	(void)state;
+	assert_null(crontab_first_error(t));
+	assert_int_equal(t->n_entries, 2);
+	assert_string_equal(t->entries[0].zone, "Asia/Tokyo");
+	assert_null(t->entries[1].zone);
+	assert_string_equal(crontab_get(t, &t->entries[1], "MAILTO"), "");
+	assert_false(debian->accepted);
+}
+
+static void cronie_reads_a_delay_up_to_the_first_letter(void **state)
+{
+	static const struct {
+		const char *value;
+		int minutes;
+		bool reported;
+	} cases[] = {{"0", 0, false}, {"1440", 1440, false}, {"007", 7, false}, {"\" 7\"", 7, true}, {"+3", 3, true}, {"12abc", 12, true},
+		{"abc", 0, true}, {"\"\"", 0, true}, {"-0", 0, true}, {"-5", 0, true}, {"1441", 0, true}, {"99999999999999999999", 0, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(cases); i++) {
+		AUTO_DONE(buf) text = {};
+		AUTO(crontab) *t = NULL;
+
+		buf_printf(&text, "RANDOM_DELAY=%s\n0 * * * * x\n", cases[i].value);
+		t = parse_cronie(text.data);
+		assert_int_equal(t->n_entries, 1);
+		if (t->entries[0].delay_minutes != cases[i].minutes || !finding(t, "bad-random-delay") == cases[i].reported)
+			fail_msg("RANDOM_DELAY=%s is %d minutes", cases[i].value, (int)t->entries[0].delay_minutes);
+	}
+}
+
+static void random_values_of_a_list_are_independent(void **state)
+{
+	AUTO_DONE(buf) text = {};
+	AUTO(crontab) *t = NULL;
+	int different = 0;
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		buf_printf(&text, "~,~ * * * * x\n");
+	t = parse_cronie(text.data);
+	assert_int_equal(t->n_entries, 20);
+	for (size_t i = 0; i < 20; i++)
+		different += __builtin_popcountll(t->entries[i].time.minute) == 2;
+	assert_true(different > 10);
+}
+
 static void cronie_refuses_what_debian_ignores(void **state)
 {
 	static const char *const refused[] = {"1.5 * * * * x\n", "* * * * *\n", "@daily\n", "* * * * * * x\n",
 		"*5 * * * * x\n", "- 1 * * * * x\n", "1 * * * * -q x\n"};
 	AUTO(crontab) *sunday = parse_cronie("0 0 * * fri-sun x\n");
+	AUTO(crontab) *backwards = parse_cronie("0,60-13 * * * * x\n50-100/60 * * * * x\n* * * feb-0 * x\n50-110/60 * * * * x\n");
 	AUTO(crontab) *mail = parse_cronie("0 0 * * * -n x\n");
 	AUTO(crontab) *user = parse_bytes("-1 2 * * * root   cmd\n", 22, CRONTAB_CRONIE, true);
 	AUTO(crontab) *backslash = parse_cronie("0 0 * * * a\\\\b\n");
@@ -109,6 +162,10 @@ static void cronie_refuses_what_debian_ignores(void **state)
 			fail_msg("'%s' is accepted", refused[i]);
 	}
 	assert_int_equal(sunday->entries[0].time.dow, 0x61);
+	assert_int_equal(backwards->n_entries, 3);
+	assert_int_equal(backwards->entries[0].time.minute, 1);
+	assert_int_equal(backwards->entries[1].time.minute, UINT64_C(1) << 50);
+	assert_true(backwards->entries[2].never);
 	assert_true(mail->entries[0].mail_on_error);
 	assert_string_equal(mail->entries[0].command, "x");
 	assert_true(user->entries[0].quiet);
@@ -151,6 +208,9 @@ int main(void)
 		TEST(strict_mode_refuses_doubtful_lines),
 		TEST(cronie_skips_only_the_bad_line),
 		TEST(cronie_has_zones_delays_and_random_values),
+		TEST(cronie_reads_an_empty_value),
+		TEST(cronie_reads_a_delay_up_to_the_first_letter),
+		TEST(random_values_of_a_list_are_independent),
 		TEST(cronie_refuses_what_debian_ignores),
 		TEST(a_crontab_is_distinguished_from_a_script),
 	};
