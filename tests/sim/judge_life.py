@@ -25,6 +25,8 @@ class Judge:
         self.counts, self.states = {}, {}
         self.ups = []             # lines at which a daemon started
         self.last_seen = 0
+        self.wrong_states = []
+        self.filled = 0           # attempts that began with a stored state
         self.away = None          # start of an absence whose slots are not planned yet
         with open(path) as f:
             for order, line in enumerate(f):
@@ -49,8 +51,19 @@ class Judge:
             self.events.append(e)
             if kind in ("claim", "end", "back"):
                 self.runs[e["run"]].events.append(e)
+            elif kind in ("save", "fill"):
+                self.state_moves(self.runs[e["run"]], e)
             else:
                 self.take_other(kind, e)
+
+    def state_moves(self, run, e):
+        """Each attempt begins with the state that was stored last."""
+        if e["e"] == "save":
+            run.steps = e["steps"]
+            return
+        self.filled += e["steps"] > 0
+        if e["steps"] != run.steps:
+            self.wrong_states.append(("state", "run %d begins an attempt with %d steps, %d were stored" % (e["run"], e["steps"], run.steps)))
 
     def take_other(self, kind, e):
         if kind == "job":
@@ -88,6 +101,7 @@ class Judge:
             run.gated = job.gated
         if self.faults:
             return
+        self.faults = self.wrong_states
         for job in self.jobs.values():
             job.find_slots()
         self.times = [e["t"] for e in self.events]
@@ -291,13 +305,16 @@ class Judge:
     def outcome(self, job, run):
         row, t = run.row, run.row["ended"]
         ok = True
-        if row["state"] == "skipped":
+        if row["state"] == "skipped" and row["reason"] == "gate":
+            pass  # Replay has checked it
+        elif row["state"] == "skipped":
             ok = not any(e["e"] == "end" for e in run.events) and self.skip_is_right(job, run, row["reason"], t)
         elif row["state"] == "expired":
             self.expired_in_time(job, run)
             word = row["reason"].split(" ")[0]
             limits = [getattr(p, word, 0) for p in job.around(t)]
-            ok = any(n and t > row["slot"] + n for n in limits) and (word == "expires" or row["attempt"] == 0)
+            ok = any(n and t > row["slot"] + n - row["reason"].endswith("(gate)") for n in limits) and (
+                word == "expires" or row["attempt"] == 0 or row["reason"].endswith("(gate)"))
         elif row["state"] == "cancelled":
             ok = run.cancel_asked is not None or (job.cancelled is not None and job.cancelled <= t) or (
                 row["reason"] == "replaced" and any(p.overlap == "replace" for p in job.around(t)) and job.newer_due(run, t))
@@ -309,7 +326,7 @@ class Judge:
         """A run expires at its limit, or when a daemon is running again."""
         row, policy = run.row, job.policies[0]
         limits = [n for n in (policy.deadline if row["attempt"] == 0 else 0, policy.expires) if n]
-        if len(job.policies) > 1 or not limits:
+        if len(job.policies) > 1 or not limits or row["reason"].endswith("(gate)"):
             return
         since = max(row["made"], *[e["t"] for e in run.events], row["slot"] + min(limits) + 1)
         if row["ended"] > self.next_awake(since) + SLACK:
@@ -352,6 +369,7 @@ class Replay:
     def __init__(self, judge, job, run):
         self.judge, self.job, self.run = judge, job, run
         self.failures = self.lost = self.ended = 0
+        self.looks = 0  # of the gate, that delayed the run
         self.first_start, self.dead = None, False
 
     def fault(self, text, *what):
@@ -447,14 +465,32 @@ class Replay:
         self.dead = policy.retries > 0
         return {state}, None
 
+    def gate(self, e):
+        """Exit code 75 asks again later, 77 skips the run, others are failures."""
+        asked = self.run.cancel_asked is not None and self.run.cancel_asked <= e["t"]
+        if e["code"] == 77:
+            return {"skipped", "cancelled"} if asked or self.job.cancelled else {"skipped"}, None
+        if e["code"] != 75:
+            return self.failure(e, "failed")
+        delay = min(5 * SEC << self.looks, 600 * SEC)
+        self.looks += 1
+        last = min([self.run.row["slot"] + n for n in (
+            self.policy.expires, self.policy.deadline if self.failures + self.lost == 0 else 0) if n], default=NEVER)
+        if e["t"] >= last:
+            return {"expired", "cancelled"} if asked or self.job.cancelled else {"expired"}, None
+        at = min(delay, last - e["t"])
+        return self.again(e, at, at)
+
     def end(self, e):
         """The allowed states after the end of an attempt, and the range of the retry time."""
         policy, outcome = self.policy, e["outcome"]
         self.ended += 1
-        if self.first_start is None and outcome != "not_started" and (e["began"] or self.run.started):
+        if self.first_start is None and outcome not in ("not_started", "gated") and (e["began"] or self.run.started):
             self.first_start = min(e["began"] or NEVER, self.run.started or NEVER)
         if outcome == "cancelled":
             return {"cancelled"}, None
+        if outcome == "gated":
+            return self.gate(e)
         if outcome == "timed_out":
             return self.failure(e, "timed_out")
         if outcome == "stalled":
@@ -490,8 +526,9 @@ def main():
                                                           "trigger", "jobcancel"))))
     print("# " + ", ".join("%s%s %d" % (s, " (%s)" % r if r else "", n) for (s, r), n in sorted(states.items())))
     if hasattr(judge, "chained"):
-        print("# %d runs after other jobs, %d runs with results, %d stalled attempts" % (
-            judge.chained, judge.with_results, sum(e["e"] == "end" and e["outcome"] == "stalled" for e in judge.events)))
+        print("# %d runs after other jobs, %d runs with results, %d stalled and %d gated attempts, %d with a stored state" % (
+            judge.chained, judge.with_results, *(sum(e["e"] == "end" and e["outcome"] == o for e in judge.events) for o in ("stalled", "gated")),
+            judge.filled))
     if hasattr(judge, "limits"):
         print("# checked " + ", ".join("%s %d times" % check for check in judge.limits.checks.items()))
     for rule, n in sorted(Counter(rule for rule, _ in judge.faults).items()):

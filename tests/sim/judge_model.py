@@ -178,7 +178,7 @@ class Job:
 
 
 class Run:
-    __slots__ = ("row", "events", "attempts", "cancel_asked", "gated", "hold", "found", "started")
+    __slots__ = ("row", "events", "attempts", "cancel_asked", "gated", "hold", "found", "started", "steps")
 
     def __init__(self):
         self.row, self.events, self.attempts = None, [], 0
@@ -186,6 +186,7 @@ class Run:
         self.gated = False        # the job has a rate or a condition
         self.started = None       # the first recorded start
         self.hold = self.found = None
+        self.steps = 0            # as stored last
 
     def claims(self):
         return [e for e in self.events if e["e"] == "claim"]

@@ -23,6 +23,7 @@ struct life_options {
 	int accidents;       /* number of crashes, pauses, changes of limits and so on */
 	const char *where;   /* the store */
 	const char *journal; /* file to write */
+	int defect; /* planted: 1: a gate that delays counts as a failure, 2: an attempt loses a step of its state; 0: none */
 };
 
 /* The behaviour of a job's command. Only the simulated workers use it. */
@@ -46,6 +47,7 @@ struct worker {
 	usec_t began, ends;
 	enum attempt_outcome outcome;
 	int64_t exit_code, term_signal;
+	int64_t steps;  /* its state at the start: how many attempts before have stored theirs */
 	int64_t result; /* the command writes this number as a result; 0: none */
 };
 
@@ -54,6 +56,9 @@ struct active_run {
 	struct run *run; /* owned */
 	struct retry_policy retry;
 	usec_t timeout;
+	usec_t deadline, expires; /* latest start after a gate; 0: no limit */
+	bool gate;                /* its job has a gate */
+	bool moves;               /* its attempts take a state from node to node */
 };
 
 struct life {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Simulates the daemon without an event loop, and the spawner without processes, on the fake clock. */
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
 #include "core/decide/judge.h"
+#include "core/job/gate.h"
 #include "core/job/job.h"
 #include "core/time/slots.h"
 #include "daemon/schedule/chain_start.h"
@@ -16,7 +18,9 @@
 #include "store/ops/run/expired_runs.h"
 #include "store/ops/run/late_runs.h"
 #include "store/ops/run/plans.h"
+#include "store/ops/run/run_states.h"
 #include "store/ops/run/runs.h"
+#include "store/read/run_state.h"
 #include "wire/spec_json.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -50,6 +54,10 @@ static struct active_run *sim_active_run_add(struct life *l, struct claimed *c)
 		f->run->attempt++; /* the store counts an attempt when its start is recorded */
 	policy_retry_of(&spec, &f->retry);
 	f->timeout = spec.timeout;
+	f->deadline = spec.deadline ? f->run->slot + spec.deadline : 0;
+	f->expires = spec.expires ? f->run->slot + spec.expires : 0;
+	f->gate = spec.gate != NULL;
+	f->moves = spec.state_size > 0;
 	map_put(&l->active_runs, f->run->id, f);
 	return f;
 }
@@ -94,12 +102,18 @@ static struct op *end_op(struct life *l, const struct ending *end)
 		.cancel_asked = f->run->cancel_asked,
 		.failures = f->run->failures,
 		.lost = f->run->lost,
-		.first_start = f->run->first_start ? f->run->first_start : w->began,
+		.number = f->run->attempt,
+		.deadline = f->deadline,
+		.expires = f->expires,
+		.first_start = f->run->first_start || w->outcome == ATTEMPT_GATED ? f->run->first_start : w->began,
 		.now = l->now,
 		.random = life_random(l),
 	};
 	struct judge_verdict v = judge_attempt(&f->retry, &c);
 	struct op *op = op_new(OP_ENDED, NULL, NULL);
+
+	if (l->o.defect == 1 && w->outcome == ATTEMPT_GATED && v.state == RUN_QUEUED)
+		v.failure = true;
 
 	op_fill(run_ended_op(op), .node = l->node, .state = v.state, .due_at = v.due_at, .failure = v.failure,
 		.lost = v.lost, .dead = v.dead, .pause = v.pause, .chain = chain_start_child);
@@ -125,6 +139,72 @@ static void say_end(struct life *l, const struct ending *end, const struct op *o
 		end->worker.result);
 }
 
+/* ---- the state of runs: the number of attempts that have reached their end ---- */
+
+static void put_part(struct life *l, const struct active_run *f, int64_t part, bool last, const char *bytes)
+{
+	AUTO(op) *op = op_new(OP_STATE_PUT, NULL, NULL);
+	AUTO_DONE(buf) text = {};
+
+	buf_base64(&text, bytes, strlen(bytes));
+	op_fill(run_states_put_op(op), .node = l->node, .run = f->run->id, .fence = f->run->fence, .part = part, .last = last,
+		.total = (int64_t)text.len, .data = buf_steal(&text), .owner = xstrdup("x"));
+	if (!life_apply_one(l, op)) {
+		fprintf(stderr, "state of run %" PRId64 ": %s\n", f->run->id, op->err.msg);
+		abort();
+	}
+}
+
+/* Before an end after which the run is tried again. Sometimes an earlier daemon has written the first part only. */
+static void save_state(struct life *l, const struct ending *end, const struct op *ended)
+{
+	const struct active_run *f = end->active_run;
+	enum attempt_outcome outcome = end->worker.outcome;
+	AUTO_TEXT steps = xprintf("%" PRId64, end->worker.steps + 1);
+	int parts = (int)life_between(l, 1, 3);
+
+	if (!f->moves || run_ended_op(ended)->state != RUN_QUEUED || outcome == ATTEMPT_LOST || outcome == ATTEMPT_NOT_STARTED ||
+		outcome == ATTEMPT_GATED)
+		return;
+	if (life_chance(l, 10))
+		put_part(l, f, 0, false, "unfinished");
+	for (int i = 0; i < parts - 1; i++)
+		put_part(l, f, i, false, " ");
+	put_part(l, f, parts - 1, true, steps);
+	life_say(l, "save", "\"run\":%" PRId64 ",\"steps\":%" PRId64, f->run->id, end->worker.steps + 1);
+}
+
+/* The number of steps that the attempt finds. */
+static int64_t fill_state(struct life *l, const struct active_run *f)
+{
+	AUTO_DONE(buf) found = {};
+	struct err e = {};
+	int64_t steps;
+
+	if (!f->moves)
+		return 0;
+	if (!run_state_read(l->store, f->run->id, &found, &e)) {
+		fprintf(stderr, "state of run %" PRId64 ": %s\n", f->run->id, e.msg);
+		abort();
+	}
+	steps = found.len ? strtoll(found.data, NULL, 10) : 0;
+	steps -= l->o.defect == 2 && steps > 0;
+	life_say(l, "fill", "\"run\":%" PRId64 ",\"steps\":%" PRId64, f->run->id, steps);
+	return steps;
+}
+
+/* The retention deletes what the daemon has not. */
+static void drop_state(struct life *l, const struct ending *end, const struct op *ended)
+{
+	AUTO(op) *op = NULL;
+
+	if (!end->active_run->moves || !run_state_final(run_ended_op(ended)->became) || life_chance(l, 10))
+		return;
+	op = op_new(OP_STATE_DROP, NULL, NULL);
+	op_fill(run_states_drop_op(op), .run = end->active_run->run->id);
+	life_apply_one(l, op);
+}
+
 /* Records several ends in one batch, like ends that arrive during a commit. */
 static void record_ends(struct life *l, struct ending *v, size_t n)
 {
@@ -132,6 +212,8 @@ static void record_ends(struct life *l, struct ending *v, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		ops[i] = end_op(l, &v[i]);
+	for (size_t i = 0; i < n; i++)
+		save_state(l, &v[i], ops[i]);
 	if (n)
 		life_apply(l, ops, n);
 	for (size_t i = 0; i < n; i++) {
@@ -140,6 +222,7 @@ static void record_ends(struct life *l, struct ending *v, size_t n)
 			abort();
 		}
 		say_end(l, &v[i], ops[i]);
+		drop_state(l, &v[i], ops[i]);
 		free(map_take(&l->workers, v[i].active_run->run->id));
 		sim_active_run_drop(l, v[i].active_run);
 		op_free(ops[i]);
@@ -198,6 +281,15 @@ static struct worker *worker_new(struct life *l, const struct active_run *f, use
 		w->exit_code = -1;
 		w->term_signal = 15;
 	}
+	if (f->gate && !l->draining && life_chance(l, 30)) {
+		static const int64_t gate_codes[] = {GATE_DELAY, GATE_DELAY, GATE_DELAY, GATE_SKIP, 1};
+
+		w->outcome = ATTEMPT_GATED;
+		w->ends = l->now + life_duration(l, USEC_MSEC, USEC_MIN);
+		w->exit_code = gate_codes[life_between(l, 0, ELEMENTS(gate_codes) - 1)];
+		w->term_signal = 0;
+		w->result = 0;
+	}
 	if (timeout && w->ends - l->now > timeout) {
 		w->ends = l->now + timeout;
 		w->outcome = ATTEMPT_TIMED_OUT;
@@ -220,6 +312,7 @@ static void record_start(struct life *l, const struct active_run *f)
 
 static void start(struct life *l, struct active_run *f)
 {
+	struct worker *w;
 	usec_t timeout;
 
 	if (!judge_time_left(&f->retry, f->run->first_start, f->timeout, l->now, &timeout)) {
@@ -230,7 +323,9 @@ static void start(struct life *l, struct active_run *f)
 		end_without_worker(l, f, ATTEMPT_NOT_STARTED);
 		return;
 	}
-	map_put(&l->workers, f->run->id, worker_new(l, f, timeout));
+	w = worker_new(l, f, timeout);
+	w->steps = fill_state(l, f);
+	map_put(&l->workers, f->run->id, w);
 	if (life_chance(l, 70))
 		record_start(l, f);
 }

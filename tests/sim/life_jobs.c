@@ -101,8 +101,12 @@ static void put_retry_policy(struct life *l, struct buf *b)
 		buf_str(b, ",\"on_lost\":\"fail\"");
 	if (life_chance(l, 20))
 		buf_printf(b, ",\"timeout\":%" PRId64, life_between(l, 5, 1800));
-	if (life_chance(l, 10))
+	if (life_chance(l, 10)) /* its time would begin with the gate, if that is recorded as started */
 		buf_printf(b, ",\"run_timeout\":%" PRId64, life_between(l, 60, 7200));
+	else if (life_chance(l, 20))
+		buf_str(b, ",\"gate\":\"g\"");
+	if (life_chance(l, 70))
+		buf_str(b, ",\"checkpoint\":\"yes\",\"state_size\":65536");
 }
 
 /* Links to one or two jobs of the owner; false: there is none. */

@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 
 #define SUITE_SEED 5001            /* fixed, so that a new failure is caused by a change; SEED=n selects another */
+#define DEFECTS 2
+#define DEFECT_SEED 9 /* a simulation with gates and states */
 #define DRAIN_MAX (400 * USEC_DAY) /* after the end of all schedules */
 
 extern char **environ;
@@ -262,13 +264,13 @@ static void remove_place(const char *place)
 	rmdir(place);
 }
 
-static bool one_life(uint64_t seed, bool keep)
+static bool one_life(uint64_t seed, int defect, bool keep)
 {
 	AUTO_TEXT place = make_place();
 	AUTO_TEXT store = xprintf("%s/jobs.db", place);
 	AUTO_TEXT journal = xprintf("%s/journal", place);
 	struct life_options o = {.seed = seed, .jobs = (int)number("JOBS", 12), .span = number("DAYS", 1) * USEC_DAY,
-		.where = getenv("STORE") ? getenv("STORE") : store, .journal = journal};
+		.where = getenv("STORE") ? getenv("STORE") : store, .journal = journal, .defect = defect};
 	bool ok;
 
 	o.accidents = (int)number("ACCIDENTS", (int64_t)(o.span / USEC_HOUR) * 2);
@@ -285,15 +287,22 @@ static bool one_life(uint64_t seed, bool keep)
 int main(void)
 {
 	int64_t lives = number("LIVES", getenv("SEED") ? 1 : 2), seed = number("SEED", SUITE_SEED);
+	int defects = getenv("SEED") || getenv("STORE") ? 0 : DEFECTS;
 	bool failed = false;
 
-	printf("1..%" PRId64 "\n", lives);
+	printf("1..%" PRId64 "\n", lives + defects);
 	for (int64_t i = 0; i < lives; i++) {
-		bool ok = one_life((uint64_t)(seed + i), false);
+		bool ok = one_life((uint64_t)(seed + i), 0, false);
 
 		printf("%sok %" PRId64 " - every_slot_of_a_random_simulation_has_the_outcome_of_its_policies_%" PRId64 "\n",
 			ok ? "" : "not ", i + 1, i + 1);
 		failed |= !ok;
+	}
+	for (int i = 1; i <= defects; i++) {
+		bool found = !one_life(DEFECT_SEED, i, false);
+
+		printf("%sok %" PRId64 " - the_judge_finds_planted_defect_%d\n", found ? "" : "not ", lives + i, i);
+		failed |= !found;
 	}
 	return failed;
 }

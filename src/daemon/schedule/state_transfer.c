@@ -334,8 +334,12 @@ static void on_state_read(struct read_task *task)
 	t->data = io_memfd_sealed("jobsched-run-state", t->archive.data, t->archive.len);
 	t->size = (int64_t)t->archive.len;
 	buf_done(&t->archive);
-	if (t->data >= 0 ? !request_send(t, &e) : !err_errno(&e, -t->data, "could not create a memory file"))
-		transfer_finish(t, &e);
+	if (t->data >= 0 ? request_send(t, &e) : err_errno(&e, -t->data, "could not create a memory file"))
+		return;
+	/* until the spawner is upgraded, too, the run waits, unless the directory of the last attempt is here */
+	if (e.kind == ERR_REFUSED)
+		e.kind = ERR_BUSY;
+	transfer_finish(t, e.kind == ERR_BUSY && t->verb == RUN_STATE_FILL ? NULL : &e);
 }
 
 void state_transfer_fill(struct state_transfers *all, const struct active_run *a)

@@ -20,7 +20,7 @@
 static void sample(struct frame *f, unsigned type)
 {
 	frame_init(f, (enum frame_type)type,
-		type == FRAME_OPEN_FILE ? 2 : type >= FRAME_RESULT ? 5 : type >= FRAME_START_SMALL ? 4 : type >= FRAME_WATCH_TABLES ? 3 : 1);
+		type == FRAME_OPEN_FILE ? 2 : type >= FRAME_STATE ? 6 : type >= FRAME_RESULT ? 5 : type >= FRAME_START_SMALL ? 4 : type >= FRAME_WATCH_TABLES ? 3 : 1);
 	switch (type) {
 	case FRAME_HELLO:
 		f->hello.oldest = f->hello.newest = 1;
@@ -48,7 +48,7 @@ static void sample(struct frame *f, unsigned type)
 
 static size_t descriptors_of(unsigned type)
 {
-	if (type == FRAME_OPEN_FILE)
+	if (type == FRAME_OPEN_FILE || type == FRAME_STATE)
 		return 2;
 	return type == FRAME_START || type == FRAME_SANDBOXES || type == FRAME_TABLES || type == FRAME_ASK_WARRANT;
 }
@@ -56,7 +56,7 @@ static size_t descriptors_of(unsigned type)
 static bool right(const struct frame *f, size_t len, size_t fds)
 {
 	bool engine = f->type < FRAME_WELCOME || f->type == FRAME_OPEN_FILE || f->type == FRAME_WATCH_TABLES ||
-		f->type == FRAME_START_SMALL;
+		f->type == FRAME_START_SMALL || f->type == FRAME_STATE;
 	enum frame_from from = engine ? FRAME_FROM_DAEMON : FRAME_FROM_SPAWNER;
 
 	return frame_check(f, len, fds, from, f->version, NULL);
@@ -99,7 +99,7 @@ static void a_frame_from_the_wrong_side_or_of_unknown_type_is_refused(void **sta
 	(void)state;
 	for (unsigned t = 0; t < 70000; t += t < 40 ? 1 : 997) {
 		bool engine = (t >= FRAME_HELLO && t <= FRAME_ASK_WARRANT) || t == FRAME_OPEN_FILE ||
-			      t == FRAME_WATCH_TABLES || t == FRAME_START_SMALL;
+			      t == FRAME_WATCH_TABLES || t == FRAME_START_SMALL || t == FRAME_STATE;
 		bool known = t >= FRAME_HELLO && t < FRAME_TYPE_MAX;
 
 		sample(&f, known ? t : FRAME_LIST);

@@ -879,5 +879,5 @@ SELECT data FROM run_states WHERE run = :run AND fence = :fence AND part = :part
 
 -- Runs that have ended, or that are gone.
 -- query run_states_over(n int) -> run int
-SELECT run_states.run FROM run_states LEFT JOIN runs ON runs.id = run_states.run
-WHERE run_states.part = 0 AND coalesce(runs.ended_at, 1) <> 0 ORDER BY run_states.run LIMIT :n
+SELECT run FROM run_states
+WHERE part = 0 AND coalesce((SELECT runs.ended_at FROM runs WHERE runs.id = run_states.run), 1) <> 0 ORDER BY run LIMIT :n

@@ -1353,7 +1353,7 @@ INSERT INTO results (run, key, value, uid, slot) SELECT run, key, value, uid, sl
 
 -- query run_states_prune(set json) -> uid int, size int
 DELETE FROM run_states WHERE run IN (SELECT value FROM json_each(:set))
-	AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = run_states.run AND +runs.ended_at = 0)
+	AND coalesce((SELECT runs.ended_at FROM runs WHERE runs.id = run_states.run), 1) <> 0
 RETURNING uid, {state_size}
 
 -- query results_prune(set json) -> uid int, size int
