@@ -23,7 +23,10 @@
 #include <unistd.h>
 
 #define REPORT_TIMEOUT (75 * USEC_SEC) /* the spawner ends its child after 60 s */
-#define BUSY_MAX 90 /* times, one second apart: longer than a child runs */
+/* A child that has reported exits within milliseconds; the child of an earlier daemon may run for a minute. */
+#define BUSY_SOON 25 /* times with BUSY_SOON_DELAY between them, then up to BUSY_MAX with a second */
+#define BUSY_SOON_DELAY (5 * USEC_MSEC)
+#define BUSY_MAX (BUSY_SOON + 90)
 
 struct state_transfers {
 	struct sd_event *ev;
@@ -201,8 +204,8 @@ static void report_handle(struct state_transfer *t, const struct run_state_repor
 	sd_event_source_disable_unref(STEAL(t->timer));
 	auto_fd_close(&t->socket);
 	t->socket = -1;
-	if (r->error == EBUSY && t->busy++ < BUSY_MAX) /* the child of an earlier daemon may still run */
-		timer_set(t, USEC_SEC, on_request_retry);
+	if (r->error == EBUSY && t->busy++ < BUSY_MAX)
+		timer_set(t, t->busy <= BUSY_SOON ? BUSY_SOON_DELAY : USEC_SEC, on_request_retry);
 	else if (!report_check(t, r, t->size, &why)) {
 		/* there is no directory: the attempt has not used it */
 		transfer_finish(t, r->error == ENOENT && t->verb == RUN_STATE_PACK ? NULL : &why);
