@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 {
 	struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
 	CURLM *multi = curl_multi_init();
-	int left = argc == 4 ? atoi(argv[2]) : 0, started = 0, running = 0, queued;
+	int left = argc == 4 ? atoi(argv[2]) : 0, started = 0, running = 0, queued, had;
 	double begun = now();
 	struct rusage u;
 	const CURLMsg *m;
@@ -47,6 +47,7 @@ int main(int argc, char **argv)
 	for (int total = left; left > 0;) {
 		for (; started < total && started - (total - left) < atoi(argv[3]); started++)
 			add(multi, argv[1], headers);
+		had = left;
 		curl_multi_perform(multi, &running);
 		while ((m = curl_multi_info_read(multi, &queued))) {
 			CURL *easy = m->easy_handle;
@@ -59,7 +60,7 @@ int main(int argc, char **argv)
 			curl_easy_cleanup(easy);
 			left--;
 		}
-		if (left > 0)
+		if (left > 0 && (left == had || started == total)) /* otherwise the next requests are added at once */
 			curl_multi_poll(multi, NULL, 0, 1000, NULL);
 	}
 	getrusage(RUSAGE_SELF, &u);
