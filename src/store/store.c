@@ -64,8 +64,10 @@ static bool read_id(struct store *s, struct err *e)
 static bool open_writer(struct store *s, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_WRITER_OPEN, e);
+	char id[RANDOM_ID_LEN + 1];
 
-	io_random_id(s->writer);
+	io_random_id(id);
+	snprintf(s->writer, sizeof(s->writer), "2-%s", id);
 	query_text(&q, s->writer);
 	query_int(&q, clock_now(s->clock));
 	return query_finish(&q);

@@ -15,15 +15,18 @@ struct count;
 struct job_new;
 struct noted;
 
-/* How a batch excludes other engines, see batch.c. */
-enum writers_lock { WRITERS_FREE, WRITERS_SHARED, WRITERS_EXCLUSIVE };
+/*
+ * How a batch excludes other engines, see batch.c. The operation with the lowest value decides for
+ * its batch.
+ */
+enum writers_lock { WRITERS_EXCLUSIVE, WRITERS_SHARED, WRITERS_FREE };
 
 struct store {
 	struct db *db; /* owned */
 	const struct clock *clock; /* borrowed, see store_options */
 	bool read_only;
 	char id[RANDOM_ID_LEN + 1];
-	char writer[RANDOM_ID_LEN + 1]; /* key of our row in 'writers' */
+	char writer[RANDOM_ID_LEN + 3]; /* key of our row in 'writers': "2-" and a random id; earlier versions have no "2-" */
 	int64_t batch;                  /* number of the last batch in that row */
 	enum writers_lock writers_lock; /* of this batch */
 	bool wants_exclusive;           /* this batch must be repeated with WRITERS_EXCLUSIVE */
@@ -61,6 +64,7 @@ struct store {
 	bool leads;                     /* the leader lease was ours when it was last read */
 	usec_t lease;                   /* store_options.lease */
 	int64_t others;                 /* other live nodes, as last counted: they are notified of changes */
+	bool older;                     /* a writer of an earlier version was active, as last read */
 	bool notify;                    /* this batch notifies them */
 	usec_t notified_at;             /* boottime of the last notification */
 	bool notify_pending;            /* a change since then was not notified */

@@ -50,26 +50,20 @@ static bool ends_batch(enum err_kind kind)
 	       kind == ERR_REFUSED;
 }
 
-/* The lock of all writers that an operation needs. SQLite has one writer at a time. */
-static enum writers_lock op_writers_lock(const struct op *op)
-{
-	const struct op_info *info = op_info(op);
-
-	if (info->unordered || (info->stands_alone && info->stands_alone(op)))
-		return WRITERS_FREE;
-	return info->locks_jobs ? WRITERS_SHARED : WRITERS_EXCLUSIVE;
-}
-
+/* SQLite has one writer at a time. */
 static enum writers_lock batch_writers_lock(const struct batch *b)
 {
-	enum writers_lock most = b->exclusive ? WRITERS_EXCLUSIVE : WRITERS_FREE;
+	enum writers_lock least = WRITERS_FREE;
 
-	if (!b->s->db->ops->reconnects)
+	if (b->exclusive || !b->s->db->ops->reconnects)
 		return WRITERS_EXCLUSIVE;
-	for (size_t i = 0; i < b->n; i++)
-		if (op_writers_lock(b->ops[i]) > most)
-			most = op_writers_lock(b->ops[i]);
-	return most;
+	for (size_t i = 0; i < b->n; i++) {
+		const struct op_info *info = op_info(b->ops[i]);
+		enum writers_lock its = info->writers_of ? info->writers_of(b->ops[i]) : info->writers;
+
+		least = its < least ? its : least;
+	}
+	return least == WRITERS_SHARED && b->s->older ? WRITERS_EXCLUSIVE : least;
 }
 
 /*
@@ -135,16 +129,18 @@ static bool owners_lock(const struct batch *b, struct err *e)
 static bool jobs_lock(const struct batch *b, struct err *e)
 {
 	AUTO_QUERY q = {};
+	AUTO_SET jobs = {};
 	AUTO_SET runs = {};
 
 	if (b->s->writers_lock != WRITERS_SHARED)
 		return true;
 	for (size_t i = 0; i < b->n; i++)
-		if (op_info(b->ops[i])->runs)
-			op_info(b->ops[i])->runs(b->ops[i], &runs);
-	if (runs.n == 0)
+		if (op_info(b->ops[i])->jobs)
+			op_info(b->ops[i])->jobs(b->ops[i], &jobs, &runs);
+	if (jobs.n == 0 && runs.n == 0)
 		return true;
-	q = query_start(b->s->db, Q_RUN_JOBS_LOCK, e);
+	q = query_start(b->s->db, Q_BATCH_JOBS_LOCK, e);
+	query_text(&q, set_json(&jobs));
 	query_text(&q, set_json(&runs));
 	return query_finish(&q);
 }

@@ -2,6 +2,7 @@
 /* The operation table: the functions of each kind of operation. */
 #pragma once
 #include "store/ops/op.h"
+#include "store/store_private.h"
 #include <stddef.h>
 
 struct set;
@@ -21,10 +22,13 @@ struct op_info {
 	int phase;                    /* 1 to OP_PHASES: may be reordered within a batch; 0: keeps its position */
 	bool grows;                   /* adds rows: refused while the disk is full */
 	bool quiet;                   /* other nodes are not notified */
-	bool unordered;               /* does not wait for other writers, see batch.c */
-	bool locks_jobs;              /* writes only what belongs to jobs that it has locked; otherwise it excludes all others */
-	void (*runs)(const struct op *op, struct set *runs); /* adds runs whose jobs are locked for it; NULL: it locks jobs itself */
-	bool (*stands_alone)(const struct op *op); /* the same, if it returns true; NULL: it does not */
+	enum writers_lock writers;    /* how it excludes other engines, see batch.c; the default is WRITERS_EXCLUSIVE */
+	enum writers_lock (*writers_of)(const struct op *op); /* the same, if it depends on the operation; NULL: it does not */
+	/*
+	 * With WRITERS_SHARED: adds the jobs that it writes, and runs whose jobs it writes; NULL: it
+	 * locks jobs itself.
+	 */
+	void (*jobs)(const struct op *op, struct set *jobs, struct set *runs);
 	/*
 	 * Adds the owners of which it may take a name, a key or one of the last jobs, and the
 	 * jobs whose owners are meant; NULL: none.
@@ -55,10 +59,10 @@ op_fn run_progress_apply, run_states_put_apply, run_states_drop_apply;
 op_fn late_runs_apply, boot_runs_apply, expired_runs_apply, dead_letters_apply;
 op_fn node_open_apply, node_close_apply, node_command_apply, node_poll_apply, lease_apply, leader_apply, output_relay_apply;
 
-typedef bool op_test_fn(const struct op *op);
-op_test_fn job_add_stands_alone, job_bulk_stands_alone;
-typedef void op_runs_fn(const struct op *op, struct set *runs);
-op_runs_fn run_started_runs, run_ended_runs, run_give_back_runs;
+typedef enum writers_lock op_writers_fn(const struct op *op);
+op_writers_fn job_add_writers, job_bulk_writers;
+typedef void op_jobs_fn(const struct op *op, struct set *jobs, struct set *runs);
+op_jobs_fn run_started_jobs, run_ended_jobs, run_give_back_jobs, run_cancel_jobs, trigger_jobs, job_cancel_jobs;
 typedef void op_owners_fn(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
 op_owners_fn job_add_owners, job_bulk_owners, job_apply_owners, job_change_owners, resume_owners, trigger_owners;
 

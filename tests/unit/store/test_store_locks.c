@@ -4,6 +4,7 @@
 #include "store/ops/batch.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/limits.h"
+#include "store/ops/node/nodes.h"
 #include "store/ops/run/claims.h"
 #include "store/store.h"
 #include "unit/store/claim_fixture.h"
@@ -161,6 +162,34 @@ static void a_claim_waits_for_a_batch_of_an_earlier_version(void **state)
 	assert_int_equal(claim_op(claim)->claimed.n, 0);
 }
 
+/* Earlier versions do not queue for this row, so shared batches would keep them waiting for ever. */
+static void batches_take_turns_with_an_earlier_version(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *poll = op_new(OP_NODE_POLL, NULL, NULL);
+	AUTO(op) *later = op_new(OP_NODE_POLL, NULL, NULL);
+	AUTO(op) *claim = op_claim(10, T0 + 1);
+	struct waiter w;
+
+	op_fill(node_poll_op(poll), .node = NODE);
+	op_fill(node_poll_op(later), .node = NODE);
+	sql(state, "INSERT INTO writers (id, batch, at) VALUES ('0123456789abcdef', 1, %lld)", (long long)clock_now(s->clock));
+	assert_true(apply_one(s, poll));
+	add_job(s, NULL);
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE"); /* as a shared batch holds it */
+	waiter_start(&w, s, claim);
+	wait_for_waiters(state, 1);
+	sql(state, "COMMIT");
+	waiter_join(&w);
+	assert_int_equal(claim_op(claim)->claimed.n, 1);
+
+	sql(state, "UPDATE writers SET at = at - 120000000 WHERE id = '0123456789abcdef'"); /* it was upgraded */
+	assert_true(apply_one(s, later));
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE");
+	end_by_number(s, 1, ATTEMPT_SUCCEEDED, T0 + 2);
+	sql(state, "COMMIT");
+}
+
 /* Without a queue between them, claims that follow each other would keep the pause waiting for ever. */
 static void a_batch_that_needs_all_writers_is_not_overtaken_by_claims(void **state)
 {
@@ -191,6 +220,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_plan_passes_over_a_job_that_is_locked),
 	STORE_TEST(starts_and_ends_of_different_jobs_do_not_wait_for_each_other),
 	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
+	STORE_TEST(batches_take_turns_with_an_earlier_version),
 	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),
 };
 const struct suite_part store_locks_part = {tests, ELEMENTS(tests)};

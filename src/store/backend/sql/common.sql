@@ -420,8 +420,10 @@ SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining, node
 FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
 
--- query nodes_others(id text) -> n int
-SELECT count(*) AS n FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
+-- Other live nodes, and writers of earlier versions that were active since a time (store_private.h).
+-- query nodes_others(id text, since int) -> n int, older int
+SELECT count(*) AS n, (SELECT count(*) FROM writers WHERE at >= :since AND id NOT LIKE '2-%') AS older
+FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
 
 -- query runs_to_end(node text) -> id int, job int, fence int, state int
 SELECT id, job, fence, state FROM runs WHERE cancel_asked = 1 AND ended_at = 0 AND node = :node ORDER BY id

@@ -1176,12 +1176,13 @@ SELECT FROM writers ORDER BY id FOR KEY SHARE
 -- query writer_enter(id text)
 SELECT FROM writers WHERE id = :id FOR UPDATE
 
--- The jobs of these runs, and the jobs that run after them.
--- query run_jobs_lock(runs json)
+-- These jobs, the jobs of these runs, and the jobs that run after the latter.
+-- query batch_jobs_lock(jobs json, runs json)
 WITH mine AS MATERIALIZED (SELECT DISTINCT runs.job FROM jsonb_array_elements_text(:runs) AS given(value)
 	JOIN runs ON runs.id = given.value::bigint)
 SELECT FROM jobs
-WHERE id = ANY (ARRAY(SELECT job FROM mine
+WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(:jobs) AS given(value)
+	UNION SELECT job FROM mine
 	UNION SELECT chains.child FROM mine JOIN jobs AS parent ON parent.id = mine.job
 		CROSS JOIN LATERAL (SELECT by_name.child FROM chains AS by_name
 				WHERE by_name.uid = parent.uid AND by_name.parent = parent.name
@@ -1866,8 +1867,9 @@ SELECT limits.scope, limits.key FROM jsonb_to_recordset(:set) AS given(scope tex
 	JOIN limits ON limits.scope = given.scope AND limits.key = given.key
 FOR NO KEY UPDATE OF limits SKIP LOCKED
 
+-- KEY SHARE waits for the removal of a queue, but not for a claim.
 -- query queue_use(key text) -> key text
-SELECT key FROM limits WHERE scope = 'queue' AND key = :key FOR SHARE
+SELECT key FROM limits WHERE scope = 'queue' AND key = :key FOR KEY SHARE
 
 -- query counters_in(what int) -> state int, queue text, n int
 SELECT state, queue, sum(n)::bigint AS n FROM counters WHERE what = :what GROUP BY state, queue

@@ -1096,8 +1096,8 @@ DELETE FROM meta WHERE key = ''
 -- query writer_enter(id text)
 DELETE FROM meta WHERE key = '' AND value = :id
 
--- query run_jobs_lock(runs json)
-DELETE FROM meta WHERE key = '' AND value = :runs
+-- query batch_jobs_lock(jobs json, runs json)
+DELETE FROM meta WHERE key = '' AND :jobs = :runs
 
 -- query moves_prune(keep int)
 DELETE FROM run_moves WHERE id < (SELECT max(newest.id) FROM run_moves AS newest) - :keep

@@ -113,6 +113,12 @@ bool job_cancel_apply(struct store *s, struct op *const *ops, size_t n, struct e
 	return true;
 }
 
+void job_cancel_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)runs;
+	set_id(jobs, job_cancel_op(op)->id);
+}
+
 void job_cancel_reset(struct op *op)
 {
 	struct op_job_cancel *c = job_cancel_op(op);

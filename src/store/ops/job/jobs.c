@@ -101,10 +101,14 @@ static bool insert_new_rows(struct store *s, struct adding *a, size_t n, struct 
 	return set_execute(s, Q_JOBS_INSERT_NEW, &set, e);
 }
 
+/* Writes the row of another job, which an addition has not locked. */
 static bool drop_key(struct store *s, int64_t id, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_JOB_KEY_DROP, e);
+	AUTO_QUERY q = {};
 
+	if (!batch_needs_exclusive(s, e))
+		return false;
+	q = query_start(s->db, Q_JOB_KEY_DROP, e);
 	query_int(&q, id);
 	return query_finish(&q);
 }
@@ -472,26 +476,31 @@ void job_bulk_free(struct op *op)
 
 /* ---- locks ---- */
 
-/* The job is new to all other engines, and nothing that it refers to can be changed by them. */
-static bool job_new_stands_alone(const struct job_new *j)
+/*
+ * A new job is unknown to all other engines. Its queue may be removed, by an operation that excludes
+ * all writers. Links to other jobs must not form a cycle, and --if-exists may change another job.
+ */
+static enum writers_lock job_new_writers(const struct job_new *j)
 {
-	return (!j->queue || strcmp(j->queue, QUEUE_DEFAULT) == 0) && (!j->after || j->after->n == 0) &&
-	       (!j->name || j->if_exists == EXISTS_ERROR);
+	if ((j->after && j->after->n > 0) || (j->name && j->if_exists != EXISTS_ERROR))
+		return WRITERS_EXCLUSIVE;
+	return j->queue && strcmp(j->queue, QUEUE_DEFAULT) != 0 ? WRITERS_SHARED : WRITERS_FREE;
 }
 
-bool job_add_stands_alone(const struct op *op)
+enum writers_lock job_add_writers(const struct op *op)
 {
-	return job_new_stands_alone(&job_add_op(op)->job);
+	return job_new_writers(&job_add_op(op)->job);
 }
 
-bool job_bulk_stands_alone(const struct op *op)
+enum writers_lock job_bulk_writers(const struct op *op)
 {
 	const struct op_job_bulk *o = job_bulk_op(op);
+	enum writers_lock least = WRITERS_FREE;
 
 	for (size_t i = 0; i < o->n; i++)
-		if (!job_new_stands_alone(&o->v[i]))
-			return false;
-	return true;
+		if (job_new_writers(&o->v[i]) < least)
+			least = job_new_writers(&o->v[i]);
+	return least;
 }
 
 void job_new_owner(const struct store *s, const struct job_new *j, struct set *owners)

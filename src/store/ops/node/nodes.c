@@ -14,6 +14,7 @@
 #include "store/store_private.h"
 #include <string.h>
 
+#define OLDER_AGE USEC_MIN /* a writer of an earlier version that wrote nothing for longer is ignored */
 #define LEASE_FOREVER (100 * 366 * USEC_DAY) /* the lease of a node that does not renew it */
 
 static bool insert_node(struct store *s, const struct op_node_open *o, struct err *e)
@@ -283,8 +284,11 @@ bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e
 	AUTO_QUERY q = query_start(s->db, Q_NODES_OTHERS, e);
 
 	query_text(&q, node);
-	if (query_row(&q))
+	query_int(&q, clock_now(s->clock) - OLDER_AGE);
+	if (query_row(&q)) {
 		s->others = *ret = query_get_int(&q);
+		s->older = query_get_int(&q) > 0;
+	}
 	return !q.failed;
 }
 

@@ -70,6 +70,12 @@ bool run_cancel_apply(struct store *s, struct op *const *ops, size_t n, struct e
 	return true;
 }
 
+void run_cancel_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)jobs;
+	set_id(runs, run_cancel_op(op)->id);
+}
+
 void run_cancel_reset(struct op *op)
 {
 	struct op_run_cancel *c = run_cancel_op(op);

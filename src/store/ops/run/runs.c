@@ -91,18 +91,21 @@ static bool run_may_requeue(const struct held *h)
 	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
 }
 
-void run_started_runs(const struct op *op, struct set *runs)
+void run_started_jobs(const struct op *op, struct set *jobs, struct set *runs)
 {
+	(void)jobs;
 	set_id(runs, run_started_op(op)->run);
 }
 
-void run_ended_runs(const struct op *op, struct set *runs)
+void run_ended_jobs(const struct op *op, struct set *jobs, struct set *runs)
 {
+	(void)jobs;
 	set_id(runs, run_ended_op(op)->attempt.run);
 }
 
-void run_give_back_runs(const struct op *op, struct set *runs)
+void run_give_back_jobs(const struct op *op, struct set *jobs, struct set *runs)
 {
+	(void)jobs;
 	set_id(runs, run_give_back_op(op)->run);
 }
 

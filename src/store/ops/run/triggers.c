@@ -218,3 +218,9 @@ void trigger_owners(const struct store *s, const struct op *op, struct set *owne
 	(void)owners;
 	set_id(jobs, trigger_op(op)->job);
 }
+
+void trigger_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)runs;
+	set_id(jobs, trigger_op(op)->job);
+}
