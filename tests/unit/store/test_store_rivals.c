@@ -286,7 +286,46 @@ static void *rival_main(void *arg)
 	return NULL;
 }
 
-/* ---- the test ---- */
+static void trigger_some(struct rival *r)
+{
+	for (int i = 0; i < 3; i++) {
+		int64_t job = 1 + dice(r, JOBS);
+		struct op *op = add(r, op_new(OP_TRIGGER, NULL, NULL));
+
+		op_fill(trigger_op(op), .uid = -1, .job = job, .revision = 1, .policy = policy_of(job), .now = r->now);
+	}
+}
+
+static void cancel_some(struct rival *r)
+{
+	struct op *op = add(r, op_new(OP_RUN_CANCEL, NULL, NULL));
+
+	op_fill(run_cancel_op(op), .uid = -1, .id = 1 + dice(r, 4 * ROUNDS), .now = r->now);
+}
+
+static void *sharer_main(void *arg)
+{
+	struct rival *r = arg;
+
+	keep_lease(r);
+	for (int round = 0; round < 2 * ROUNDS; round++) {
+		r->now = T0 + round * USEC_SEC / 4;
+		end_some(r, 2);
+		if (dice(r, 3) == 0)
+			trigger_some(r);
+		if (dice(r, 8) == 0)
+			cancel_some(r);
+		if (dice(r, 3) == 0)
+			plan_some(r);
+		claim_some(r);
+		go(r, r->s);
+		take_claimed(r);
+		sweep(r);
+	}
+	return NULL;
+}
+
+/* ---- the tests ---- */
 
 static void rival_open(struct rival *r, const char *where, struct active *active, int i)
 {
@@ -333,14 +372,9 @@ static void rival_close(struct rival *r)
 	assert_int_equal(r->failures, 0);
 }
 
-static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **state)
+static void world_open(struct fixture *f)
 {
-	struct fixture *f = *state;
-	struct rival rivals[RIVALS];
-	struct active active = {};
 	AUTO(op) *few = op_new(OP_LIMIT_SET, NULL, NULL);
-	AUTO_DONE(buf) waiting = {};
-	AUTO_DONE(buf) deadlocks = {};
 
 	for (int i = 0; i < OWNERS; i++) {
 		AUTO(op) *op = op_new(OP_OWNER, NULL, NULL);
@@ -360,10 +394,20 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 		job_add_op(op)->job.next_slot = T0 + 1;
 		assert_true(apply_one(f->store, op));
 	}
+}
+
+static void rivals_run(struct fixture *f, void *(*what)(void *))
+{
+	struct rival rivals[RIVALS];
+	struct active active = {};
+	AUTO_DONE(buf) waiting = {};
+	AUTO_DONE(buf) deadlocks = {};
+
+	world_open(f);
 	for (int i = 0; i < RIVALS; i++)
 		rival_open(&rivals[i], f->where, &active, i);
 	for (int i = 0; i < RIVALS; i++)
-		pthread_create(&rivals[i].thread, NULL, rival_main, &rivals[i]);
+		pthread_create(&rivals[i].thread, NULL, what, &rivals[i]);
 	for (int i = 0; i < RIVALS; i++)
 		pthread_join(rivals[i].thread, NULL);
 	for (int i = 1; i < RIVALS; i++)
@@ -380,7 +424,19 @@ static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **sta
 	assert_string_equal(deadlocks.data, "0|\n");
 }
 
+static void engines_that_do_everything_at_once_never_wait_in_a_circle(void **state)
+{
+	rivals_run(*state, rival_main);
+}
+
+/* No batch excludes the others: the rows of jobs and limits alone keep them apart. */
+static void engines_that_share_jobs_and_a_queue_keep_limits_and_permits(void **state)
+{
+	rivals_run(*state, sharer_main);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(engines_that_do_everything_at_once_never_wait_in_a_circle),
+	STORE_TEST(engines_that_share_jobs_and_a_queue_keep_limits_and_permits),
 };
 const struct suite_part store_rivals_part = {tests, ELEMENTS(tests)};
