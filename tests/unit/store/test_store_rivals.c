@@ -216,6 +216,7 @@ static void meddle(struct rival *r)
 static void add_named(struct rival *r)
 {
 	static const char *const names[NAMES] = {"a", "b", "c", "d"};
+	int64_t job;
 	struct op *op;
 
 	for (unsigned n = 1 + dice(r, 4); n > 0; n--) {
@@ -226,9 +227,10 @@ static void add_named(struct rival *r)
 	}
 	if (dice(r, 2))
 		return;
+	job = 1 + dice(r, JOBS);
 	op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
-	op_fill(job_change_op(op), .uid = -1, .id = 1 + dice(r, JOBS), .what = "name",
-		.to = {.spec = "{\"command\":[\"true\"]}", .name = names[dice(r, NAMES)], .now = r->now, .next_slot = r->now + USEC_SEC});
+	op_fill(job_change_op(op), .uid = -1, .id = job, .what = "name", .to = {.spec = "{\"command\":[\"true\"]}",
+		.name = names[dice(r, NAMES)], .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)});
 }
 
 /* Some of them are batches without another operation, which do not take the lock of all writers. */
@@ -288,7 +290,7 @@ static void *rival_main(void *arg)
 
 static void trigger_some(struct rival *r)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		int64_t job = 1 + dice(r, JOBS);
 		struct op *op = add(r, op_new(OP_TRIGGER, NULL, NULL));
 
@@ -309,14 +311,38 @@ static void *sharer_main(void *arg)
 
 	keep_lease(r);
 	for (int round = 0; round < 2 * ROUNDS; round++) {
-		r->now = T0 + round * USEC_SEC / 4;
+		r->now = T0 + round * USEC_SEC;
 		end_some(r, 2);
-		if (dice(r, 3) == 0)
+		if (dice(r, 6) == 0) /* triggers wait for each other, because the jobs have one owner */
 			trigger_some(r);
-		if (dice(r, 8) == 0)
+		for (int i = 0; i < 3; i++)
 			cancel_some(r);
-		if (dice(r, 3) == 0)
+		if (dice(r, 2))
 			plan_some(r);
+		claim_some(r);
+		go(r, r->s);
+		take_claimed(r);
+		sweep(r);
+	}
+	return NULL;
+}
+
+/* Jobs without permits: only the limit of their queue keeps the claims apart. */
+static void *emptier_main(void *arg)
+{
+	struct rival *r = arg;
+
+	for (int round = 0; round < 2 * ROUNDS; round++) {
+		r->now = T0 + round * USEC_SEC / 4;
+		end_some(r, 1);
+		if (round % 4 == 0)
+			for (int i = 0; i < 4; i++) {
+				struct op *op = add(r, op_add(NULL, NULL, NULL));
+
+				job_add_op(op)->job.queue = "few";
+			}
+		go(r, r->s);
+		sweep(r);
 		claim_some(r);
 		go(r, r->s);
 		take_claimed(r);
@@ -396,6 +422,20 @@ static void world_open(struct fixture *f)
 	}
 }
 
+/* Each batch keeps its locks for some time, as with a distant server, so that the batches really overlap. */
+static void commits_slow(struct fixture *f)
+{
+	place_query(f->where, "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+		"$$ BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$", NULL);
+	place_query(f->where, "CREATE TRIGGER slow AFTER UPDATE ON writers FOR EACH ROW EXECUTE FUNCTION slow()", NULL);
+}
+
+static void commits_fast(struct fixture *f)
+{
+	place_query(f->where, "DROP TRIGGER slow ON writers", NULL);
+	place_query(f->where, "DROP FUNCTION slow()", NULL);
+}
+
 static void rivals_run(struct fixture *f, void *(*what)(void *))
 {
 	struct rival rivals[RIVALS];
@@ -404,12 +444,14 @@ static void rivals_run(struct fixture *f, void *(*what)(void *))
 	AUTO_DONE(buf) deadlocks = {};
 
 	world_open(f);
+	commits_slow(f);
 	for (int i = 0; i < RIVALS; i++)
 		rival_open(&rivals[i], f->where, &active, i);
 	for (int i = 0; i < RIVALS; i++)
 		pthread_create(&rivals[i].thread, NULL, what, &rivals[i]);
 	for (int i = 0; i < RIVALS; i++)
 		pthread_join(rivals[i].thread, NULL);
+	commits_fast(f);
 	for (int i = 1; i < RIVALS; i++)
 		rival_close(&rivals[i]);
 	finish_all(&rivals[0]);
@@ -435,8 +477,14 @@ static void engines_that_share_jobs_and_a_queue_keep_limits_and_permits(void **s
 	rivals_run(*state, sharer_main);
 }
 
+static void engines_that_claim_from_a_queue_at_once_keep_its_limit(void **state)
+{
+	rivals_run(*state, emptier_main);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(engines_that_do_everything_at_once_never_wait_in_a_circle),
 	STORE_TEST(engines_that_share_jobs_and_a_queue_keep_limits_and_permits),
+	STORE_TEST(engines_that_claim_from_a_queue_at_once_keep_its_limit),
 };
 const struct suite_part store_rivals_part = {tests, ELEMENTS(tests)};
