@@ -593,6 +593,11 @@ void store_thread_free(struct store_thread *t)
 	free(t);
 }
 
+bool store_thread_stopping(const struct store_thread *t)
+{
+	return t->stopping;
+}
+
 const char *store_thread_store_id(const struct store_thread *t)
 {
 	return store_id(t->writer);

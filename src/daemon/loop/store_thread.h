@@ -62,6 +62,7 @@ const char *store_thread_store_id(const struct store_thread *t);
  * covers it.
  */
 void store_thread_submit(struct store_thread *t, struct op *op /* moved */);
+bool store_thread_stopping(const struct store_thread *t); /* no further read is served; for the loop */
 /* The disk is full: submissions are refused. */
 bool store_thread_no_room(const struct store_thread *t);
 size_t store_thread_backlog(const struct store_thread *t); /* operations waiting or in the batch */

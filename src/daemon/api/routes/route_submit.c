@@ -16,6 +16,7 @@
 #include "daemon/api/submit/template.h"
 #include "daemon/loop/net_client.h"
 #include "daemon/loop/spawner_link.h"
+#include "daemon/loop/store_thread.h"
 #include "daemon/loop/user_lookup.h"
 #include "daemon/schedule/concurrency.h"
 #include "daemon/schedule/planner.h"
@@ -41,6 +42,7 @@ struct submit_ctx {
 	struct ticket *ticket;
 	struct submission s;
 	struct zone_cache *zones;
+	struct store_thread *store; /* borrowed */
 	bool user_mode;
 };
 
@@ -167,23 +169,58 @@ static void answer_existing(struct request *r, const struct job_new *n)
 	store_read_start(r, &x->q);
 }
 
+/* Written on the loop for up to 'bulk-jobs' jobs, so without printf(). */
 static void answer_bulk(struct request *r, const struct op_job_bulk *b)
 {
 	AUTO_DONE(buf) out = {};
 
 	buf_str(&out, "{\"jobs\":[");
 	for (size_t i = 0; i < b->n; i++) {
-		buf_printf(&out, "%s{\"existed\":%s,\"replaced\":%s,\"id\":%" PRId64 ",\"name\":",
-			i ? "," : "", b->v[i].existed ? "true" : "false",
-			b->v[i].replaced ? "true" : "false", b->v[i].id);
-		buf_json_str(&out, b->v[i].name);
-		if (b->v[i].run)
-			buf_printf(&out, ",\"run\":%" PRId64 "}", b->v[i].run);
+		const struct job_new *n = &b->v[i];
+
+		buf_str(&out, i ? ",{\"existed\":" : "{\"existed\":");
+		buf_str(&out, n->existed ? "true" : "false");
+		buf_str(&out, n->replaced ? ",\"replaced\":true,\"id\":" : ",\"replaced\":false,\"id\":");
+		buf_json_int(&out, n->id);
+		buf_str(&out, ",\"name\":");
+		buf_json_str(&out, n->name);
+		buf_str(&out, ",\"run\":");
+		if (n->run)
+			buf_json_int(&out, n->run);
 		else
-			buf_str(&out, ",\"run\":null}");
+			buf_str(&out, "null");
+		buf_char(&out, '}');
 	}
 	buf_str(&out, "]}\n");
 	request_answer_text(r, 201, &out);
+}
+
+/* ---- freed on the reader thread: the many small allocations of a bulk would block the loop for milliseconds ---- */
+
+struct discard {
+	struct read_task task;
+	struct submit_ctx *o; /* owned */
+};
+
+static void on_discard_work(struct store *s, struct read_task *task)
+{
+	(void)s;
+	submit_ctx_free(((struct discard *)task)->o);
+}
+
+static void on_discard_done(struct read_task *task)
+{
+	free((struct discard *)task);
+}
+
+static void bulk_discard(struct submit_ctx *o)
+{
+	struct discard *d = xcalloc(1, sizeof(*d));
+
+	d->task.work = on_discard_work;
+	d->task.done = on_discard_done;
+	d->o = o;
+	store_thread_read(o->store, &d->task);
 }
 
 /* ---- operation ---- */
@@ -205,7 +242,10 @@ static void on_jobs_added(struct op *op, void *arg)
 		answer_new(r, &job_add_op(op)->job, &o->s);
 	}
 	op_free(op);
-	submit_ctx_free(o);
+	if (o->s.bulk && !store_thread_stopping(o->store))
+		bulk_discard(o);
+	else
+		submit_ctx_free(o);
 }
 
 /* job_first_slot_fn, on the store thread: the planner need not read the job again to compute its slot. */
@@ -231,8 +271,9 @@ static void submit_jobs(struct request *r, struct submit_ctx *o)
 		job_add_op(op)->job = o->s.jobs[0];
 	}
 	o->ticket = request_ticket(r, true);
+	o->store = r->context->store;
 	request_act(r, op);
-	store_thread_submit(r->context->store, op);
+	store_thread_submit(o->store, op);
 }
 
 /* ---- preparing on the reader's thread ---- */
