@@ -197,7 +197,8 @@ def a_wrong_url_is_refused_at_the_start():
 def the_log_has_one_json_object_per_line_if_configured():
     with Daemon('log-format = json\nnode-name = n1\n') as d:
         d.start()
-        d.add(command=["true"], name='x')
+        d.add(command=["true"], schedule=["every 1h"], name='x')
+        d.jobctl("pause", "x")
         d.stop()
         lines = [json.loads(line) for line in d.said().splitlines() if line.startswith("{")]
         assert len(lines) >= 4 and all(l["program"] == "jobschedd" and l["level"] == "info" and l["time"] and l["message"] for l in lines)
