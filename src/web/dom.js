@@ -108,6 +108,8 @@ function format(tz, kind) {
 
 export const at = t => t === null || t === undefined ? NaN : typeof t === 'number' ? t : Date.parse(t);
 export const when = (t, kind = 'full', tz = zone()) => isNaN(at(t)) ? '' : format(tz, kind).format(at(t));
+// Times in a sentence of the daemon, in the chosen zone.
+export const zoned = text => String(text).replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g, t => when(t));
 export const weekday = (t, tz = zone()) => new Intl.DateTimeFormat('en', {weekday: 'short', timeZone: tz}).format(at(t));
 // The difference to UTC at a time, as '+02:00'.
 export function offset(t, tz = zone()) {
@@ -178,7 +180,7 @@ export const took = r => r?.started_at && r.ended_at ? (at(r.ended_at) - at(r.st
 export const late = r => r.first_start ? Math.max(0, (at(r.first_start) - at(r.slot)) / 1000) : NaN;
 // The result of a run or an attempt, and why a run waits.
 export const result = r => [state(r.state || r.outcome), r.exit_code ? h('span.dim', ' exit ' + r.exit_code) : null, r.signal ? h('span.dim', ' signal ' + r.signal) : null];
-export const because = r => r.reason || r.waiting_for?.message || r.waiting_for?.code || (typeof r.waiting_for === 'string' ? r.waiting_for : '');
+export const because = r => zoned(r.reason || r.waiting_for?.message || r.waiting_for?.code || (typeof r.waiting_for === 'string' ? r.waiting_for : ''));
 // What the command of a run reported last.
 export const progress = r => r.progress ? h('span.dim', known(r.progress.percent) ? [h('progress', {max: 100, value: r.progress.percent, 'aria-label': 'progress'}), ' ' + r.progress.percent + ' %'] : null,
 	r.progress.text ? ' ' + r.progress.text : null) : null;

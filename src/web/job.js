@@ -2,7 +2,7 @@
 // One job: why, next and last runs, durations, definition, revisions, editor, actions.
 import {get, iso, post, send} from './api.js';
 import {act, go, mayChange, refresh} from './app.js';
-import {ago, ask, at, because, button, dialog, duration, facts, field, fill, h, late, masked, offset, progress, result, runLink, section, state, svg, table, time, took, weekday, when} from './dom.js';
+import {ago, ask, at, because, button, dialog, duration, facts, field, fill, h, late, masked, offset, progress, result, runLink, section, state, svg, table, time, took, weekday, when, zoned} from './dom.js';
 import {commandText, executor, scheduleText} from './jobs.js';
 
 const DAY = 86400e3;
@@ -23,10 +23,10 @@ export async function job(box, context, [ref]) {
 			return;
 		document.title = (j.name || '#' + j.id) + ' – jobsched';
 		fill(parts.head, head(j, load));
-		fill(parts.why, section('Why', h('p', why.now?.message || 'There is nothing to explain.'),
+		fill(parts.why, section('Why', h('p', zoned(why.now?.message || 'There is nothing to explain.')),
 			why.now?.command ? h('p', 'Next command: ', h('code', why.now.command)) : null,
 			facts([['Schedule', h('span.mono', scheduleText(j))], ['Time zone', j.tz], ['Executor', executor(j)], [executor(j) === 'command' ? 'Command' : 'Target', h('pre.mono', commandText(j))],
-				['Tags', Object.entries(j.tags || {}).map(([k, v]) => h('a.badge', {href: '#/jobs?tag=' + encodeURIComponent(k + '=' + v)}, k + '=' + v))],
+				['Tags', isSet(j.tags) ? Object.entries(j.tags).map(([k, v]) => h('a.badge', {href: '#/jobs?tag=' + encodeURIComponent(k + '=' + v)}, k + '=' + v)) : null],
 				['Queue', j.queue], ['Owner', j.owner], ['Created', time(j.created_at)]])));
 		fill(parts.next, section('Next runs', nextRuns(j, next.jobs[0])));
 		fill(parts.strip, section(runs.runs.length > 1 ? 'Last ' + runs.runs.length + ' runs' : 'Last runs', strip(runs.runs), durations(runs.runs, j.durations)));
@@ -127,12 +127,12 @@ export const runTable = (runs, withJob) => table('Runs', [
 
 const NOT_DEFINITION = new Set(('id owner uid state reason pause next_pause revision segment created_at updated_at next_at last_run durations waiting_for ' +
 	'warrant findings explain next existed changed replaced').split(' '));
-const isSet = v => v !== null && v !== 0 && v !== '' && !(Array.isArray(v) && !v.length) && !(typeof v === 'object' && !Object.keys(v).length);
+const isSet = v => v !== null && v !== undefined && v !== 0 && v !== '' && !(Array.isArray(v) && !v.length) && !(typeof v === 'object' && !Object.keys(v).length);
 const definitionOf = j => Object.fromEntries(Object.entries(j).filter(([k, v]) => !NOT_DEFINITION.has(k) && isSet(v)));
 const hide = (k, v) => k === 'env' && v && typeof v === 'object' ? Object.fromEntries(Object.entries(v).map(([n, x]) => [n, masked(n, x)])) : v;
 const text = v => typeof v === 'string' ? v : JSON.stringify(v, null, 1);
 
-const definition = j => h('dl.facts', Object.entries(definitionOf(j)).map(([k, v]) => h('div', h('dt', k.replace(/_/g, ' ')), h('dd', h('pre.mono', text(hide(k, v)))))));
+const definition = j => h('dl.facts', Object.entries(definitionOf(j)).filter(e => e[1] !== 'no').map(([k, v]) => h('div', h('dt', k.replace(/_/g, ' ')), h('dd', h('pre.mono', text(hide(k, v)))))));
 
 export function lineDiff(a, b) {
 	const x = a.split('\n'), y = b.split('\n'), n = x.length, m = y.length;

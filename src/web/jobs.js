@@ -15,7 +15,8 @@ const filterOf = q => ({name: pattern(q.q), state: q.state || 'active,paused,sus
 const interval = s => s.replace(/^PT([\dHMS]+)( since \S+)?$/, (m, d) => 'every ' + d.toLowerCase());
 export const scheduleText = j => [].concat(j.schedule || []).map(interval).join('; ') || 'no schedule';
 export const executor = j => j.http ? 'HTTP call' : j.kafka ? 'Kafka message' : j.lambda ? 'Lambda function' : 'command';
-export const commandText = j => j.http ? j.http + ' ' + j.url : j.lambda ? j.lambda + ' in ' + j.region : j.kafka || j.script || (j.command || []).map(w => /[\s'"]/.test(w) || !w ? JSON.stringify(w) : w).join(' ');
+const quoted = w => /^[\w@%+=:,./-]+$/.test(w) ? w : "'" + w.replace(/'/g, "'\\''") + "'";
+export const commandText = j => j.http ? j.http + ' ' + j.url : j.lambda ? j.lambda + ' in ' + j.region : j.kafka || j.script || (j.command || []).map(quoted).join(' ');
 
 export async function jobs(box, context, path, query) {
 	let q = query, controller;

@@ -15,23 +15,25 @@ function quantile(sorted, q) {
 	return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] : NaN;
 }
 
-// Runs that ended per minute, stacked: succeeded, others.
+// Runs that ended per minute, stacked: succeeded, failed, and others, for example skipped ones.
 function throughput(runs, now) {
-	const good = new Array(60).fill(0), poor = new Array(60).fill(0);
+	const good = new Array(60).fill(0), poor = new Array(60).fill(0), rest = new Array(60).fill(0);
 	for (const r of runs) {
 		const i = 59 - Math.floor((now - at(r.ended_at)) / 60e3);
 		if (i >= 0 && i < 60)
-			(r.state === 'succeeded' ? good : poor)[i]++;
+			(r.state === 'succeeded' ? good : bad.includes(r.state) ? poor : rest)[i]++;
 	}
-	const top = Math.max(1, ...good.map((g, i) => g + poor[i]));
+	const top = Math.max(1, ...good.map((g, i) => g + poor[i] + rest[i]));
 	const bars = good.flatMap((g, i) => {
-		const a = g / top * 60, b = poor[i] / top * 60;
-		return [svg('rect', {x: i * 10 + 1, y: 62 - a, width: 8, height: a, class: 'good'}),
-			svg('rect', {x: i * 10 + 1, y: 62 - a - b, width: 8, height: b, class: 'poor'})];
+		let y = 62;
+		return [[g, 'good'], [poor[i], 'poor'], [rest[i], 'rest']].filter(p => p[0]).map(([n, kind]) => {
+			y -= n / top * 60;
+			return svg('rect', {x: i * 10 + 1, y, width: 8, height: n / top * 60, class: kind});
+		});
 	});
-	const total = good.reduce((a, b) => a + b, 0), fails = poor.reduce((a, b) => a + b, 0);
+	const sum = list => list.reduce((a, b) => a + b, 0), total = sum(good), fails = sum(poor);
 	const chart = svg('svg', {viewBox: '0 0 600 64', preserveAspectRatio: 'none', class: 'chart', role: 'img',
-		'aria-label': total + ' runs succeeded and ' + fails + ' did not in the last hour; at most ' + top + ' ended in one minute'}, ...bars);
+		'aria-label': total + ' runs succeeded, ' + fails + ' failed and ' + sum(rest) + ' ended otherwise in the last hour; at most ' + top + ' ended in one minute'}, ...bars);
 	return [chart, h('div.axis', h('span', '60 min ago'), h('span', 'up to ' + top + ' per minute'), h('span', 'now'))];
 }
 

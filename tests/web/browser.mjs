@@ -417,6 +417,15 @@ await test('everything is reached with the keyboard', async () => {
 await test('a call shows its request, and a running command its progress', async () => {
 	const page = await newPage();
 	const call = api('POST', 'jobs', {name: 'web-call', schedule: ['manual'], http: 'POST', url: 'https://jobs.invalid/hook?a=<b>'});
+	await view(page, '#/jobs/' + api('POST', 'jobs', {name: 'web-quotes', schedule: ['manual'], command: ['sh', '-c', 'echo "it\'s"', '']}).id, 'text=Next runs');
+	assert((await page.innerText('main')).includes(`sh -c 'echo "it'\\''s"' ''`), 'the words of the command are not quoted for the shell');
+	await page.fill('.zone', 'Asia/Tokyo');
+	await page.keyboard.press('Enter');
+	const soon = new Date(Date.now() + 3600e3 * 24);
+	const later = api('POST', 'jobs', {name: 'web-later', schedule: [soon.toISOString().slice(0, 19) + 'Z'], script: 'true'});
+	await view(page, '#/jobs/' + later.id, 'text=Next runs');
+	const tokyo = new Date(Math.floor(soon / 1000) * 1000 + 9 * 3600e3).toISOString().slice(0, 19).replace('T', ' ');
+	assert((await page.innerText('section:has(h2:text("Why"))')).includes(tokyo), 'the sentence has not the chosen zone: ' + tokyo);
 	await view(page, '#/jobs/' + call.id, 'text=Next runs');
 	assert(/HTTP call/.test(await page.innerText('main')) && (await page.innerText('main')).includes('POST https://jobs.invalid/hook?a=<b>'), 'the request');
 	const job = api('POST', 'jobs', {name: 'web-steps', schedule: ['manual'], heartbeat: 300, script: 'echo "jobsched:progress=42 copying <b>files</b>" >&$JOBSCHED_NOTIFY_FD; sleep 120'});
