@@ -29,10 +29,17 @@ export function logViewer(run, attempt, running) {
 	const kept = from => from >= gap && from < gap + dropped ? gap + dropped : from;
 	const end = () => pieces.length ? pieces.at(-1).to : 0;
 
-	function makePiece(from, data) {
-		// A piece that does not begin a line loses the rest of that line to the piece before it.
-		return {from, to: from + data.length, data, node: render(data, from)};
+	// The first bytes may be the rest of a character or escape sequence of which the beginning is not known.
+	function makePiece(from, data, style = {}) {
+		const {node, style: after} = render(data, style);
+		return {from, to: from + data.length, data, node, style, after};
 	}
+	const partial = (from, data) => {
+		const n = from ? data.subarray(0, 3).findIndex(c => (c & 0xc0) !== 0x80) : 0;
+		return makePiece(from + Math.max(0, n), data.subarray(Math.max(0, n)));
+	};
+	// Without the bytes of an unfinished character or sequence at the end, unless they are the end of the output.
+	const finished = (from, data) => from + data.length >= total && !running ? data : data.subarray(0, data.length - unfinished(data));
 
 	function describe() {
 		const first = pieces[0]?.from ?? 0;
@@ -42,6 +49,10 @@ export function logViewer(run, attempt, running) {
 	}
 
 	function place() {
+		// Colours continue in the next piece.
+		for (let i = 1; i < pieces.length; i++)
+			if (pieces[i - 1].to === pieces[i].from && key(pieces[i - 1].after) !== key(pieces[i].style))
+				pieces[i] = makePiece(pieces[i].from, pieces[i].data, pieces[i - 1].after);
 		fill(text, pieces.map((p, i) => i && pieces[i - 1].to !== p.from ? [h('div.gap', bytes(p.from - pieces[i - 1].to) + ' are not kept'), p.node] : p.node));
 		if (!pieces.length)
 			fill(text, h('span.dim', running ? 'No output yet.' : 'No output.'));
@@ -61,7 +72,7 @@ export function logViewer(run, attempt, running) {
 				data = await fetchPiece({from, length: PIECE});
 				from = kept(from);
 			}
-			pieces = data.length ? [makePiece(from, data)] : [];
+			pieces = data.length ? [partial(from, finished(from, data))] : [];
 			place();
 			text.scrollTop = bottom ? text.scrollHeight : 0;
 		} catch (e) {
@@ -82,10 +93,10 @@ export function logViewer(run, attempt, running) {
 			const from = Math.max(to > gap + dropped ? gap + dropped : 0, to - PIECE);
 			const data = await fetchPiece({from, length: to - from});
 			if (data.length) {
-				const height = text.scrollHeight - text.scrollTop;
-				pieces = [makePiece(from, data), ...pieces].slice(0, KEEP);
+				const top = p => p.node.getBoundingClientRect().top, before = top(first);
+				pieces = [partial(from, data), ...pieces].slice(0, KEEP);
 				place();
-				text.scrollTop = text.scrollHeight - height;
+				text.scrollTop += top(pieces[1]) - before; // the text stays where it was
 			}
 		} catch (e) {
 			say(e.message, true);
@@ -101,7 +112,7 @@ export function logViewer(run, attempt, running) {
 			const from = kept(end());
 			const data = await fetchPiece({from, length: PIECE});
 			if (data.length)
-				append(makePiece(kept(from), data));
+				append(makePiece(kept(from), finished(kept(from), data)));
 		} catch (e) {
 			if (e.name !== 'AbortError')
 				say(e.message, true);
@@ -114,10 +125,8 @@ export function logViewer(run, attempt, running) {
 		// Small pieces are joined, so that a followed output has few nodes.
 		const last = pieces.at(-1);
 		if (last && last.to === piece.from && last.data.length + piece.data.length <= PIECE) {
-			const data = new Uint8Array(last.data.length + piece.data.length);
-			data.set(last.data);
-			data.set(piece.data, last.data.length);
-			pieces[pieces.length - 1] = makePiece(last.from, data);
+			const data = join(last.data, piece.data);
+			pieces[pieces.length - 1] = makePiece(last.from, data, last.style);
 			last.node.replaceWith(pieces.at(-1).node);
 			if (pieces.length === 1 && text.firstChild !== pieces[0].node)
 				place();
@@ -147,13 +156,16 @@ export function logViewer(run, attempt, running) {
 			const from = end();
 			const answer = await raw('/v1/' + path + search({attempt, from, follow: 'true'}), {signal: stream.signal});
 			const reader = answer.body.getReader();
-			for (let offset = from; ;) {
-				const {done, value} = await reader.read();
+			for (let offset = from, rest = new Uint8Array(0); ;) {
+				const {done, value = new Uint8Array(0)} = await reader.read();
+				const data = join(rest, value), n = done ? 0 : unfinished(data);
+				total = Math.max(total, offset + data.length);
+				rest = data.slice(data.length - n);
+				if (data.length > n)
+					append(makePiece(offset, data.subarray(0, data.length - n)));
+				offset += data.length - n;
 				if (done)
 					break;
-				total = Math.max(total, offset + value.length);
-				append(makePiece(offset, value));
-				offset += value.length;
 			}
 		} catch (e) {
 			if (e.name !== 'AbortError' && !closed)
@@ -262,10 +274,33 @@ export function logViewer(run, attempt, running) {
 
 const ANSI = /\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|\r(?=\n)/g;
 
-// Everything from the job becomes a text node; colours are classes of a fixed set.
-export function render(data) {
+const key = style => Object.values(style).join();
+
+function join(a, b) {
+	const data = new Uint8Array(a.length + b.length);
+	data.set(a);
+	data.set(b, a.length);
+	return data;
+}
+
+// The number of bytes of a character or escape sequence that the end of the data cuts.
+export function unfinished(data) {
+	for (let i = 1; i <= Math.min(3, data.length); i++) {
+		const c = data[data.length - i];
+		if ((c & 0xc0) !== 0x80) {
+			if (c >= 0xc0 && i < (c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4))
+				return i;
+			break;
+		}
+	}
+	const tail = data.subarray(-32), n = tail.lastIndexOf(27);
+	return n >= 0 && /^\x1b(\[[0-?]*[ -/]*)?$/.test(String.fromCharCode(...tail.subarray(n))) ? tail.length - n : 0;
+}
+
+// Everything from the job becomes a text node; colours are classes of a fixed set. Returns the style after the data, too.
+export function render(data, style = {}) {
 	const text = new TextDecoder().decode(data), box = h('div.piece');
-	let last = 0, style = {};
+	let last = 0;
 	const put = part => {
 		for (let i = 0; i < part.length; i += LINE_MAX) {
 			const node = document.createTextNode(shown(part.slice(i, i + LINE_MAX)));
@@ -286,7 +321,7 @@ export function render(data) {
 			style = sgr(style, m[0].slice(2, -1));
 	}
 	put(text.slice(last));
-	return box;
+	return {node: box, style};
 }
 
 function sgr(style, codes) {

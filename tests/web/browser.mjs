@@ -305,6 +305,29 @@ await test('a large output opens at once, keeps a window, and is searched by the
 	clean(page);
 });
 
+await test('characters and colours continue across the pieces of an output', async () => {
+	const page = await newPage();
+	// The escape sequence is once; 300,000 characters of three bytes follow, so that pieces cut some of them.
+	const job = api('POST', 'jobs', {name: 'web-umlaut', schedule: ['manual'], script: "printf 'x\\033[31m'; for i in $(seq 3000); do printf '%s\\n' €€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€; done"});
+	const run = api('POST', `jobs/${job.id}/run`, {});
+	api('GET', `runs/${run.id}?wait=60`);
+	await view(page, '#/runs/' + run.id, '.logtext .piece');
+	await page.getByRole('button', {name: 'Start', exact: true}).click();
+	await until(async () => (await page.innerText('.logtext')).startsWith('x€'), 'the start');
+	for (let i = 0; i < 12; i++)
+		await page.evaluate(() => { const t = document.querySelector('.logtext'); t.scrollTop = t.scrollHeight; }).then(() => page.waitForTimeout(120));
+	const seen = await page.evaluate(() => ({pieces: document.querySelectorAll('.piece').length, text: document.querySelector('.logtext').textContent,
+		plain: [...document.querySelectorAll('.piece')].filter(p => ![...p.children].some(c => c.className === 'a-f1')).length, gaps: document.querySelectorAll('.gap').length}));
+	assert(seen.pieces > 3 && !seen.gaps && /^x?[€\n]+$/.test(seen.text) && !seen.plain, JSON.stringify({...seen, text: seen.text.replace(/[€\n]+/g, '…').slice(0, 200)}));
+	const text = () => page.evaluate(() => document.querySelector('.logtext').textContent);
+	await until(async () => {
+		await page.evaluate(() => { document.querySelector('.logtext').scrollTop = 0; });
+		return (await text()).startsWith('x');
+	}, 'the start again');
+	assert(/^x[€\n]+$/.test(await text()), 'a character is cut on the way up');
+	clean(page);
+});
+
 await test('a run is compared with the last success, and a dead letter is retried and purged', async () => {
 	const page = await newPage();
 	await view(page, '#/dead', 'text=web-bad');
