@@ -223,6 +223,58 @@ def json_web_tokens_are_verified():
                 assert status(broken) in (401, 429), (alg, broken)
 
 
+def web_key(alg, key, kid):
+    """The public half of a key as a member of a JWKS; 'key' is the secret for HS256, else the file of a private key."""
+    if alg == "HS256":
+        return {"kty": "oct", "k": b64(key), "kid": kid}
+    der = openssl("pkey", "-in", key, "-pubout", "-outform", "DER")
+    if alg == "EdDSA":
+        return {"kty": "OKP", "crv": "Ed25519", "x": b64(der[-32:]), "kid": kid}
+    if alg == "ES256":
+        return {"kty": "EC", "crv": "P-256", "x": b64(der[-64:-32]), "y": b64(der[-32:]), "kid": kid}
+    modulus = bytes.fromhex(openssl("rsa", "-in", key, "-noout", "-modulus").decode().strip().split("=")[1])
+    return {"kty": "RSA", "n": b64(modulus), "e": "AQAB", "kid": kid, "use": "sig"}
+
+
+@case
+def a_json_web_key_set_is_used_by_key_id_and_read_again_when_it_changes():
+    user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+    good = {"sub": user, "aud": "jobsched", "exp": int(time.time()) + 600, "jobsched_role": "operator"}
+    with Daemon() as d:
+        keys = {"HS256": os.urandom(32)}
+        for alg, options in KEYS.items():
+            keys[alg] = d.dir + "/" + alg
+            openssl("genpkey", *options, "-out", keys[alg])
+        openssl("genpkey", *KEYS["RS256"], "-out", d.dir + "/other")
+        every = [web_key(alg, key, "key-" + alg) for alg, key in keys.items()] + [web_key("RS256", d.dir + "/other", "key-other")]
+
+        def write(members):
+            with open(d.dir + "/jwks.new", "w") as f:
+                json.dump({"keys": members}, f)
+            os.rename(d.dir + "/jwks.new", d.dir + "/jwks")
+        write(every)
+        d.write_config("listen = 127.0.0.1:0\njwt-key-file = %s/jwks\njwt-audience = jobsched\n" % d.dir)
+        d.start()
+
+        def status(text):
+            return Client(port_of(d), text).call("GET", "/v1/session").status
+        for alg, key in keys.items():
+            assert status(jwt(alg, key, good, {"kid": "key-" + alg})) == status(jwt(alg, key, good)) == 200, alg
+            for kid in ("key-other", "none", ""):
+                assert status(jwt(alg, key, good, {"kid": kid})) in (401, 429), (alg, kid)
+        assert status(jwt("RS256", d.dir + "/other", good, {"kid": "key-RS256"})) in (401, 429), "the key has another id"
+        forged = d.dir + "/forged"
+        openssl("genpkey", *KEYS["RS256"], "-out", forged)
+        for header in ({"jwk": web_key("RS256", forged, "key-RS256")}, {"jku": "http://127.0.0.1:1/"}, {"crit": ["b64"], "b64": False}):
+            assert status(jwt("RS256", forged, good, header)) in (401, 429), header
+        write([k for k in every if k["kid"] != "key-RS256"])
+        wait_until("the removed key is refused", 60, lambda: status(jwt("RS256", keys["RS256"], good, {"kid": "key-RS256"})) == 401, 3)
+        assert status(jwt("ES256", keys["ES256"], good, {"kid": "key-ES256"})) == 200
+        with open(d.dir + "/jwks", "w") as f:
+            f.write("{")
+        assert status(jwt("ES256", keys["ES256"], good)) == 200, "the keys before stay in use"
+
+
 # ---- several users ----
 
 @case
