@@ -29,7 +29,7 @@ export async function job(box, context, [ref]) {
 				['Tags', isSet(j.tags) ? Object.entries(j.tags).map(([k, v]) => h('a.badge', {href: '#/jobs?tag=' + encodeURIComponent(k + '=' + v)}, k + '=' + v)) : null],
 				['Queue', j.queue], ['Owner', j.owner], ['Created', time(j.created_at)]])));
 		fill(parts.next, section('Next runs', nextRuns(j, next.jobs[0])));
-		fill(parts.strip, section(runs.runs.length > 1 ? 'Last ' + runs.runs.length + ' runs' : 'Last runs', strip(runs.runs), durations(runs.runs, j.durations)));
+		fill(parts.strip, runs.runs.length > 0 && section(runs.runs.length > 1 ? 'Last ' + runs.runs.length + ' runs' : 'Last runs', strip(runs.runs), durations(runs.runs, j.durations)));
 		fill(parts.runs, section('Runs', runTable(runs.runs.slice(0, 20)), h('p', h('a', {href: '#/runs?job=' + j.id}, 'All runs of this job'))));
 		if (first || shownRevision !== j.revision) {
 			shownRevision = j.revision;
@@ -103,11 +103,11 @@ function durations(runs, stats) {
 	const list = [...runs].reverse().filter(r => !isNaN(took(r)));
 	if (list.length < 2)
 		return null;
-	const top = Math.max(...list.map(took), 0.001), w = 600 / list.length;
-	const text = stats ? 'median ' + (duration(stats.p50) || '–') + ', 95 % ' + (duration(stats.p95) || '–') + (stats.unusual ? '; the last run was unusually ' + stats.unusual : '') : '';
-	return [svg('svg', {viewBox: '0 0 600 60', preserveAspectRatio: 'none', class: 'chart', role: 'img', 'aria-label': 'durations: ' + text + ', maximum ' + duration(top)},
+	const top = Math.max(...list.map(took), 0.001), w = 600 / Math.max(20, list.length);
+	const text = stats?.p50 ? 'median ' + duration(stats.p50) + ', 95 % ' + duration(stats.p95) + (stats.unusual ? '; the last run was unusually ' + stats.unusual : '') + ', ' : '';
+	return [svg('svg', {viewBox: '0 0 600 60', preserveAspectRatio: 'none', class: 'chart', role: 'img', 'aria-label': 'durations: ' + text + 'maximum ' + duration(top)},
 		...list.map((r, i) => svg('rect', {x: i * w + w * 0.1, width: w * 0.8, y: 60 - Math.max(1, took(r) / top * 58), height: Math.max(1, took(r) / top * 58), class: r.state === 'succeeded' ? 'good' : 'poor'}))),
-	h('p.dim', 'Durations: ' + text + ', maximum ' + duration(top) + '.')];
+	h('p.dim', 'Durations: ' + text + 'maximum ' + duration(top) + '.')];
 }
 
 export const runTable = (runs, withJob) => table('Runs', [
