@@ -30,9 +30,11 @@ export HOME=$dir/home XDG_RUNTIME_DIR=$dir/run XDG_STATE_HOME=$dir/state XDG_CON
 mkdir -p "$HOME" "$XDG_RUNTIME_DIR" "$XDG_STATE_HOME" "$XDG_CONFIG_HOME/jobsched"
 chmod 700 "$XDG_RUNTIME_DIR"
 echo 'listen = 127.0.0.1:0' >"$XDG_CONFIG_HOME/jobsched/jobschedd.conf"
+: >"$dir/log"
 "$build/jobschedd" --user </dev/null >"$dir/log" 2>&1 &
 daemon=$!
-trap 'kill $daemon 2>/dev/null; wait $daemon 2>/dev/null; rm -rf "$dir"' EXIT
+# The spawner would stay, because the daemon does not take the last ends of runs from it.
+trap 'kill $daemon 2>/dev/null; wait $daemon 2>/dev/null; kill $(pgrep -f "jobsched-spawner .*--runtime-dir $dir/") 2>/dev/null; rm -rf "$dir"' EXIT
 
 socket=$XDG_RUNTIME_DIR/jobsched/jobsched.sock
 i=0
