@@ -4,11 +4,12 @@
 # and rpmlint on them. Needs several minutes; not part of 'make check'. Skips a linter that is not installed.
 #
 # usage: tests/packages/check.sh
-# The last line is "N passed, N failed". The tested tree is the last commit.
+# The last line is "N passed, N failed". The tested tree is the last commit at the start.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/jobsched-packages.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
+commit=$(git -C "$top" rev-parse HEAD) || exit 1 # of both builds, even if HEAD moves
 passed=0 failed=0
 
 # check NAME COMMAND...: counts the result of a command and prints its output on failure
@@ -26,7 +27,7 @@ check() {
 }
 
 build() {
-	mkdir -p "$1/build" && git -C "$top" archive HEAD | tar -xf - -C "$1" && cd "$1" && ./autogen.sh && cd build &&
+	mkdir -p "$1/build" && git -C "$top" archive "$commit" | tar -xf - -C "$1" && cd "$1" && ./autogen.sh && cd build &&
 		../configure -q && make -s -j"$(nproc)" deb rpm
 }
 
