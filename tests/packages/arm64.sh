@@ -6,6 +6,7 @@
 # usage: tests/packages/arm64.sh
 # The last line is "N passed, N failed" (test programs). Exit status 77: the root file system could not be made.
 set -u
+unset CC CFLAGS CPPFLAGS LDFLAGS CONFIG_SITE # of this machine; they do not apply in the root file system
 top=$(cd "$(dirname "$0")/../.." && pwd)
 root=$(mktemp -d "${TMPDIR:-/tmp}/jobsched-arm64.XXXXXX") || exit 77
 trap 'rm -rf "$root"' EXIT

@@ -6,6 +6,7 @@
 # usage: tests/packages/container.sh
 # The last line is "N passed, N failed". The tested tree is the last commit. Exit status 77: a root could not be made.
 set -u
+unset CC CFLAGS CPPFLAGS LDFLAGS CONFIG_SITE # of this machine; they do not apply in the root file system
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/jobsched-image.XXXXXX") || exit 77
 trap 'rm -rf "$work"' EXIT
