@@ -200,10 +200,13 @@ static void lint_item(struct reader *r, const struct field *f, const struct item
 {
 	bool clock = f->code == CODE_MINUTE || f->code == CODE_HOUR;
 
-	if (it->range && it->first > it->last)
+	if (it->range && it->first > it->last && it->first <= f->high && it->last >= f->low)
 		reader_report(r, CODE_REVERSED, it->pos, "%s field: the range %d-%d runs backwards and matches nothing; "
 			"write two ranges: %d-%d,%d-%d", f->name, it->first, it->last, it->first,
 			f->cycle - 1 + f->low, f->low, it->last);
+	else if (it->range && it->first > it->last)
+		reader_report(r, CODE_REVERSED, it->pos, "%s field: the range %d-%d runs backwards and matches nothing; "
+			"values go from %d to %d", f->name, it->first, it->last, f->low, f->high);
 	if (!it->star || it->step == 1)
 		return;
 	if (it->step > f->cycle - 1)

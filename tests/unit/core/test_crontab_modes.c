@@ -166,6 +166,8 @@ static void cronie_refuses_what_debian_ignores(void **state)
 	assert_int_equal(backwards->entries[0].time.minute, 1);
 	assert_int_equal(backwards->entries[1].time.minute, UINT64_C(1) << 50);
 	assert_true(backwards->entries[2].never);
+	assert_string_equal(finding(backwards, "reversed-range")->text,
+		"minute field: the range 60-13 runs backwards and matches nothing; values go from 0 to 59");
 	assert_true(mail->entries[0].mail_on_error);
 	assert_string_equal(mail->entries[0].command, "x");
 	assert_true(user->entries[0].quiet);
