@@ -6,8 +6,9 @@
 # usage: tests/boot/cron.py [MINUTES]     with top_builddir set; MINUTES (4) of shadow mode and again after the takeover;
 #                                         KEEP=1 keeps the console output; DEBS=DIRECTORY has packages that were already built
 #
-# The judgement: every line starts exactly once in each minute in which it is due, and in no other. cron wakes up one to two
-# seconds after the minute and jobschedd at its beginning; the second is printed, not judged.
+# The judgement: every line starts exactly once in each minute in which it is due, and in no other. The slots of jobschedd are
+# second 0 of these minutes. It starts no line before its slot, and each within one second; if the load average exceeds twice
+# the number of processors, half of them. cron wakes up one to two seconds after the minute; that is printed.
 import glob
 import os
 import shutil

@@ -2,9 +2,11 @@
 # Runs in the container of cron.py, once per boot: a machine with cron and twenty lines is handed over to jobschedd and back,
 # with a reboot between the steps, and then to the package jobsched-cron and back.
 import collections
+import datetime
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -110,8 +112,33 @@ def check_minutes(found, begin, minutes):
         due = [m for m in range(minutes) if line not in DUE or DUE[line](time.localtime(begin + 60 * m))]
         started = sorted(int((r["at"] - begin) // 60) for r in found.get(line, []))
         assert started == due, ("line " + line, "due in the minutes", due, "started in", started)
-    seconds = [r["at"] % 60 for line in LINES for r in found.get(line, [])]
-    return "%d starts, %.2f s to %.2f s past the minute" % (len(seconds), min(seconds), max(seconds))
+    seconds = sorted(r["at"] % 60 for line in LINES for r in found.get(line, []))
+    return "%d starts, %.2f s to %.2f s past the minute, median %.2f s; load average %.1f" % (
+        len(seconds), seconds[0], seconds[-1], seconds[len(seconds) // 2], os.getloadavg()[0])
+
+
+def check_slots(found, begin, minutes):
+    """
+    The slots of the runs are second 0 of the minutes in which the lines are due. No process was started before its slot. Half
+    of them, and all if the machine is not busy with other work, were started within one second of it.
+    """
+    jobs = {job["id"]: json.dumps(job) for job in json.loads(sh("jobctl", "list", "--all", "-o", "json").stdout)}
+    slots, late = collections.defaultdict(list), []
+    stamps = [datetime.datetime.fromtimestamp(t).astimezone().isoformat() for t in (begin, begin + 60 * minutes)]
+    for run in json.loads(sh("jobctl", "runs", "-n", "0", "--since", stamps[0], "--until", stamps[1], "-o", "json").stdout):
+        slot, started = (datetime.datetime.fromisoformat(run[key].replace("Z", "+00:00")).timestamp() for key in ("slot", "first_start"))
+        line = re.search(r"\brec (\w+)", jobs[run["job"]]).group(1)
+        assert slot % 60 == 0 and started >= slot, run
+        slots[line].append(slot)
+        late.append(started - slot)
+    for line in LINES:
+        minutes_started = sorted(r["at"] // 60 * 60 for r in found.get(line, []))
+        assert minutes_started == sorted(slots[line]), (line, minutes_started, slots[line])
+    late.sort()
+    busy = os.getloadavg()[0] > 2 * os.cpu_count()
+    assert late[-1 if not busy else len(late) // 2] < 1, ("starts after their slots", late[-20:], os.getloadavg())
+    return "%d slots are second 0 of the minute; starts %.3f s to %.3f s after them, median %.3f s%s" % (
+        len(late), late[0], late[-1], late[len(late) // 2], "; the last is not judged, the machine is busy" if busy else "")
 
 
 def check_same(cron, ours):
@@ -213,6 +240,7 @@ def reboot_after_the_mask():
     ours = records(begin, begin + 60 * MINUTES)
     our_mails = take_mails()
     remark("jobschedd: " + check_minutes(ours, begin, MINUTES))
+    remark("jobschedd: " + check_slots(ours, begin, MINUTES))
     both = check_same(notes["cron"], ours)
     remark("%d lines were started in both periods" % len(both))
     kinds = [set(mails) for mails in (notes["cron_mails"], our_mails)]

@@ -42,10 +42,13 @@ LANG=C
 */10 * * * * /usr/local/bin/rec 19
 * * * * 0-7 /usr/local/bin/rec 20 >&2
 """
+# "at" is when the kernel made the process, without the time that Python needs to start.
 RECORDER = """#!/usr/bin/python3
 import json, os, sys, time
+ticks = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]) + 1  # rounded down by the kernel
+at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 m = os.umask(0); os.umask(m)
-record = {"line": sys.argv[1], "args": sys.argv[2:], "at": time.time(), "env": dict(os.environ), "cwd": os.getcwd(), "umask": m,
+record = {"line": sys.argv[1], "args": sys.argv[2:], "at": at, "env": dict(os.environ), "cwd": os.getcwd(), "umask": m,
           "uid": os.getuid(), "groups": sorted(os.getgroups()), "stdin": sys.stdin.read()}
 name = "/var/log/records/%s.%d.%d" % (sys.argv[1], time.time_ns(), os.getpid())
 open(name + ".new", "w").write(json.dumps(record))
