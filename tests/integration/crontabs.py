@@ -231,6 +231,39 @@ def another_cron_daemon_holds_the_jobs_until_it_ends():
         os.unlink("/run/crond.pid")
 
 
+def watches(pid):
+    """The inotify watches of a process, as the kernel describes them."""
+    for fd in os.listdir("/proc/%d/fdinfo" % pid):
+        with open("/proc/%d/fdinfo/%s" % (pid, fd)) as f:
+            yield "".join(line for line in f if line.startswith("inotify"))
+
+
+@case
+def the_removal_of_crons_package_releases_the_jobs():
+    """It leaves the link that enables the unit; only the file of the unit is removed."""
+    with Tables() as s:
+        units, wants = "/usr/lib/systemd/system", "/etc/systemd/system/multi-user.target.wants"
+        for place in ("/run/systemd/system", wants):
+            os.makedirs(place, exist_ok=True)
+        mount("tmpfs", units)
+        write(units + "/cron.service", "")
+        os.symlink(units + "/cron.service", wants + "/cron.service")
+        try:
+            s.table(SYSTEM, "* * * * * root true\n")
+            s.start()
+            held = wait_until("the enabled unit is noticed", 20, lambda: s.status()["held"] and s.status())
+            assert "cron.service is enabled" in held["cron"], held
+            # the tables are read every minute, too; so the watch is looked for
+            st = os.stat(units)
+            watch = "ino:%x sdev:%x " % (st.st_ino, os.major(st.st_dev) << 20 | os.minor(st.st_dev))
+            assert any(watch in text for text in watches(s.spawner.pid)), "the directory is not watched"
+            os.unlink(units + "/cron.service")
+            wait_until("its removal is noticed", 20, lambda: not s.status()["held"])
+        finally:
+            os.unlink(wants + "/cron.service")
+            subprocess.run(["umount", "-l", units], check=True)
+
+
 @case
 def a_compromised_daemon_gets_no_root_command_that_is_in_no_table():
     with Tables() as s:

@@ -121,6 +121,9 @@ static void watch_tables(struct table_reader *t)
 	watch_directory(t, "/run");
 	watch_directory(t, "/etc/systemd/system");
 	watch_directory(t, "/etc/systemd/system/multi-user.target.wants");
+	/* a removed package leaves its link in the directory above */
+	watch_directory(t, "/usr/lib/systemd/system");
+	watch_directory(t, "/lib/systemd/system");
 }
 
 static void on_cron_exit(struct epoll_source *s, uint32_t events)
