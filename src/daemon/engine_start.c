@@ -37,6 +37,7 @@
 #include "daemon/schedule/pause_timer.h"
 #include "daemon/schedule/planner.h"
 #include "daemon/trace/spans.h"
+#include "store/backend/db.h"
 #include "store/backend/file_lock.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -427,6 +428,7 @@ bool engine_start(struct engine *g, struct err *e)
 	const char *output = g->o.paths->output_dir;
 	struct concurrency_rules rules;
 
+	db_process_init();
 	engine_metrics_new(g);
 	if (!start_store(g, e) || !engine_join(g, e))
 		return false;

@@ -143,5 +143,7 @@ extern const struct db_ops db_sqlite_ops;
 extern const struct db_ops db_postgres_ops;
 #endif
 void db_wait_mark(struct db *db, bool on); /* sets or clears waits_since; calls may be nested */
+/* Configures the libraries for a process with several threads. Called before the first store is opened; optional. */
+void db_process_init(void);
 void db_assert_owner(const struct db *db); /* aborts in a child of the process that opened it (debug builds) */
 const struct db_ops *db_ops_for(const char *where, struct err *e); /* postgresql:// selects PostgreSQL */

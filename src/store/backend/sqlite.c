@@ -12,7 +12,6 @@
 #include "store/backend/queries.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -92,7 +91,7 @@ static bool sq_run_control(struct db_sqlite *d, enum sqlite_text text, const cha
 /* ---- open and close ---- */
 
 /* Without statistics of memory, malloc() in SQLite takes no lock that all connections share. */
-static void configure_sqlite(void)
+void db_process_init(void)
 {
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
@@ -218,9 +217,6 @@ static struct db_sqlite *new_handle(const struct db_options *o)
 
 static bool sq_open(const struct db_options *o, struct db **ret, struct err *e)
 {
-	static pthread_once_t configured = PTHREAD_ONCE_INIT;
-
-	pthread_once(&configured, configure_sqlite); /* before the first connection */
 	for (int try = 0;; try++) {
 		struct db_sqlite *d = new_handle(o);
 		struct err why = {};
