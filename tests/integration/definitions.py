@@ -105,6 +105,7 @@ FIELDS = {
     "heartbeat_on_output": lambda r: {"heartbeat": duration(r), "heartbeat_on_output": r.choice(["no", "yes"])},
     "results": lambda r: {"results": r.choice(["no", "yes"])},
     "checkpoint": lambda r: {"checkpoint": r.choice(["no", "yes"])},
+    "state_size": lambda r: {"checkpoint": "yes", "state_size": r.choice([1, 65536, 16 << 20])},
     "gate": lambda r: {"gate": "test -e /" + word(r)},
     "gate_b64": lambda r: {"gate_b64": base64.b64encode(b"test -e /\xff").decode()},
     "gate_timeout": lambda r: {"gate": "true", "gate_timeout": r.choice([1, 90, 3600])},
@@ -159,8 +160,10 @@ def definition(r, name, fields):
     if kinds:  # a call has no command, and a job is one kind of call
         others = [m for k, members in CALLS.items() if k != kinds[0] for m in members if m not in CALLS[kinds[0]]]
         for f in others + ["command", "command_b64", "script", "script_b64", "stdin", "stdin_b64", "artifact", "sha256",
-                           "results", "checkpoint", "gate", "gate_b64", "gate_timeout"]:
+                           "results", "checkpoint", "state_size", "gate", "gate_b64", "gate_timeout"]:
             d.pop(f, None)
+    if d.get("checkpoint") != "yes":
+        d.pop("state_size", None)
     for f in ("env", "cwd", "stdin", "script", "command", "params", "body", "message", "message_key", "gate"):
         if f + "_b64" in d:
             d.pop(f, None)
