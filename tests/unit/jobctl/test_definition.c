@@ -227,6 +227,8 @@ static void random_spec(struct job_spec *s)
 	for (size_t i = 0; i < job_fields_count; i++)
 		if (is_drawn(&job_fields[i]) && draw(2))
 			random_field(s, &job_fields[i]);
+	if (!s->checkpoint)
+		s->state_size = 0; /* of the directory of a checkpoint */
 	free(STEAL(s->script));
 	strv_done(&s->command);
 	strv_done(&s->params); /* parameters must occur in the command */

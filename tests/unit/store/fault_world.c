@@ -144,6 +144,15 @@ static void build_relay(struct store *s)
 	assert_false(output_relay_op(ask)->gone || output_relay_op(put)->gone);
 }
 
+static struct op *op_state(int64_t run)
+{
+	struct op *op = op_new(OP_STATE_PUT, NULL, NULL);
+
+	op_fill(run_states_put_op(op), .node = NODE, .run = run, .fence = 1, .last = true, .total = 4, .data = xstrdup("AAAA"),
+		.owner = xstrdup("ann"));
+	return op;
+}
+
 void world_build(struct store *s, const char *where)
 {
 	static const char *const names[] = {NULL, "queued", "claimed", "running", "due", "ended", "dead", "paused"};
@@ -151,7 +160,7 @@ void world_build(struct store *s, const char *where)
 	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
 	AUTO(op) *node = op_node_open(NODE, "one", SPAWNER);
 	AUTO(run) *old = NULL, *dead = NULL;
-	AUTO(op) *end = NULL, *failed = NULL;
+	AUTO(op) *end = NULL, *failed = NULL, *stored = NULL;
 	AUTO(op) *queue = op_new(OP_LIMIT_SET, NULL, NULL);
 	AUTO(op) *template = NULL;
 
@@ -176,6 +185,8 @@ void world_build(struct store *s, const char *where)
 	run_ended_op(failed)->dead = true;
 	assert_true(apply_one(s, failed));
 	old = claim_one(s, T0 - 5);
+	stored = op_state(old->id);
+	assert_true(apply_one(s, stored));
 	end = op_ended(old, ATTEMPT_SUCCEEDED, T0 - 4);
 	run_ended_op(end)->attempt.output_bytes = 10;
 	assert_true(apply_one(s, end));
@@ -266,11 +277,7 @@ static struct op *make_progress(void)
 
 static struct op *make_state_put(void)
 {
-	struct op *op = op_new(OP_STATE_PUT, NULL, NULL);
-
-	op_fill(run_states_put_op(op), .node = NODE, .run = RUNNING, .fence = 1, .last = true, .total = 4, .data = xstrdup("AAAA"),
-		.owner = xstrdup("ann"));
-	return op;
+	return op_state(RUNNING);
 }
 
 static struct op *make_notice_done(void)
