@@ -83,6 +83,7 @@ struct db {
  */
 struct db_ops {
 	const char *name;
+	bool row_locks;  /* several connections write at the same time, and lock rows */
 	bool reconnects; /* a lost connection can be opened again; a row of 'writers' tells whether a commit happened */
 
 	/* Creates and migrates the schema unless read_only. Prepares no statements. */

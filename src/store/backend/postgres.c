@@ -584,6 +584,7 @@ static void pg_reserve_release(struct db *db)
 
 const struct db_ops db_postgres_ops = {
 	.name = "postgresql",
+	.row_locks = true,
 	.reconnects = true,
 	.open = pg_open,
 	.close = pg_close,

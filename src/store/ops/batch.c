@@ -55,7 +55,7 @@ static enum writers_lock batch_writers_lock(const struct batch *b)
 {
 	enum writers_lock least = WRITERS_FREE;
 
-	if (b->exclusive || !b->s->db->ops->reconnects)
+	if (b->exclusive || !b->s->db->ops->row_locks)
 		return WRITERS_EXCLUSIVE;
 	for (size_t i = 0; i < b->n; i++) {
 		const struct op_info *info = op_info(b->ops[i]);
@@ -82,7 +82,7 @@ static bool writers_lock(const struct batch *b, struct err *e)
 	AUTO_QUERY gate = {};
 	AUTO_QUERY q = {};
 
-	if (!s->db->ops->reconnects || s->writers_lock == WRITERS_FREE)
+	if (!s->db->ops->row_locks || s->writers_lock == WRITERS_FREE)
 		return true;
 	gate = query_start(s->db, all ? Q_WRITERS_WAIT : Q_WRITER_ENTER, e);
 	if (!all)
@@ -109,7 +109,7 @@ static bool owners_lock(const struct batch *b, struct err *e)
 	AUTO_SET owners = {};
 	AUTO_SET jobs = {};
 
-	if (!b->s->db->ops->reconnects)
+	if (!b->s->db->ops->row_locks)
 		return true;
 	for (size_t i = 0; i < b->n; i++)
 		if (op_info(b->ops[i])->owners)

@@ -186,6 +186,7 @@ const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, b
 	fault = f;
 	faulty = (struct db_ops){
 		.name = "faulty",
+		.row_locks = real->row_locks,
 		.reconnects = reconnects,
 		.open = f_open,
 		.close = f_close,
