@@ -46,7 +46,9 @@ LANG=C
 RECORDER = """#!/usr/bin/python3
 import json, os, sys, time
 ticks = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]) + 1  # rounded down by the kernel
-at = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+# Time that passes between the two readings can only make the start appear later, not in the minute before.
+boot = min(-time.clock_gettime(time.CLOCK_BOOTTIME) + time.time() for _ in range(5))
+at = boot + ticks / os.sysconf("SC_CLK_TCK")
 m = os.umask(0); os.umask(m)
 record = {"line": sys.argv[1], "args": sys.argv[2:], "at": at, "env": dict(os.environ), "cwd": os.getcwd(), "umask": m,
           "uid": os.getuid(), "groups": sorted(os.getgroups()), "stdin": sys.stdin.read()}
