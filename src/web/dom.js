@@ -170,7 +170,7 @@ export function time(t, kind) {
 		kind ? when(t, kind) : [h('span.p2', when(t).slice(0, 5)), when(t).slice(5, 16), h('span.p2', when(t).slice(16))]);
 }
 
-const marks = {succeeded: '✓', failed: '✕', timed_out: '⏱', lost: '?', cancelled: '–', skipped: '»', expired: '⌛', running: '▶', claimed: '▷', queued: '…',
+const marks = {succeeded: '✓', failed: '✕', timed_out: '◔', lost: '?', cancelled: '–', skipped: '»', expired: '◌', running: '▶', claimed: '▷', queued: '…',
 	active: '●', paused: '‖', suspended: '!', finished: '■', removed: '×', alive: '●', draining: '◐', silent: '!', stopped: '■'};
 export function state(s) {
 	return h('span.state.s-' + String(s).replace(/\W/g, ''), h('span', {'aria-hidden': 'true'}, marks[s] || '·'), ' ', String(s).replace('_', ' '));
