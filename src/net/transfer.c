@@ -128,6 +128,17 @@ bool transfer_start(struct transfer *t, struct transfers *all)
 	return true;
 }
 
+int transfer_status(const struct transfer *t, usec_t *ret_retry_after)
+{
+	curl_off_t wait = 0;
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &wait);
+	*ret_retry_after = wait > 0 ? (wait < 86400 ? wait : 86400) * USEC_SEC : 0;
+	return status >= 0 && status <= 999 ? (int)status : 0;
+}
+
 void transfer_done(struct transfer *t)
 {
 	transfer_remove(t);

@@ -2,6 +2,7 @@
 /* Runs libcurl transfers on an sd-event loop, several at a time. */
 #pragma once
 #include "base/auto.h"
+#include "base/clock.h"
 #include <stdbool.h>
 
 struct err;
@@ -28,4 +29,9 @@ AUTO_DEFINE(transfers);
 
 /* The other options of 'easy' are set already. False: libcurl refuses them. */
 bool transfer_start(struct transfer *t, struct transfers *all);
+/*
+ * The HTTP status of the response, 0 if there is none; the time that the server asks to wait (Retry-After), at most a
+ * day, 0 if it asks for none.
+ */
+int transfer_status(const struct transfer *t, usec_t *ret_retry_after);
 void transfer_done(struct transfer *t); /* ends it without on_end(); frees 'easy' */

@@ -138,15 +138,9 @@ static void on_lambda_end(struct transfer *t, int result)
 	struct lambda_call *c = (struct lambda_call *)((char *)t - offsetof(struct lambda_call, transfer));
 	struct net_call_result end = {};
 	AUTO_DONE(buf) error = {};
-	curl_off_t wait = 0;
-	long status = 0;
 
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &wait);
-	end.status = status >= 0 && status <= 999 ? status : 0;
-	if (wait > 0)
-		end.retry_after = (wait < 86400 ? wait : 86400) * USEC_SEC;
-	end.outcome = result == CURLE_OK ? judge_response(c, (int)status, &error)
+	end.status = transfer_status(t, &end.retry_after);
+	end.outcome = result == CURLE_OK ? judge_response(c, (int)end.status, &error)
 					 : judge_transfer(c, (CURLcode)result, &error);
 	log_append(c);
 	failpoint_pass(FP_CALL_ANSWERED);

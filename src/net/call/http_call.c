@@ -172,18 +172,12 @@ static void on_call_end(struct transfer *t, int result)
 	struct http_call *c = call_of(t);
 	struct net_call_result end = {};
 	AUTO_DONE(buf) error = {};
-	curl_off_t wait = 0;
-	long status = 0;
 
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &wait);
-	end.status = status >= 0 && status <= 999 ? status : 0;
-	if (wait > 0)
-		end.retry_after = (wait < 86400 ? wait : 86400) * USEC_SEC;
-	end.outcome = result == CURLE_OK ? judge_response(c, (int)status, &error)
+	end.status = transfer_status(t, &end.retry_after);
+	end.outcome = result == CURLE_OK ? judge_response(c, (int)end.status, &error)
 					 : judge_transfer(c, (CURLcode)result, &error);
 	failpoint_pass(FP_CALL_ANSWERED);
-	if (result == CURLE_OK && status == 202 && c->call.p.async && http_call_wait(c))
+	if (result == CURLE_OK && end.status == 202 && c->call.p.async && http_call_wait(c))
 		return;
 	net_call_end(&c->call, &end, &error);
 }
