@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/event.h"
+#include "daemon/loop/store_queues.h"
 #include "daemon/metrics/metrics.h"
 #include "store/events.h"
 #include "store/ops/batch.h"
@@ -33,16 +34,6 @@
  * (random).
  */
 #define PROBE_PAUSE (500 * USEC_MSEC)
-
-struct op_queue {
-	struct op *first, **last;
-	size_t n;
-};
-
-/* Completed reads. */
-struct task_queue {
-	struct fair_item *first, **last;
-};
 
 /* A reading thread with its own connection. */
 struct reader {
@@ -81,56 +72,6 @@ struct store_thread {
 	bool woken, fatal;
 	struct err fatal_err;
 };
-
-static void ops_init(struct op_queue *q)
-{
-	*q = (struct op_queue){.last = &q->first};
-}
-
-static void ops_push(struct op_queue *q, struct op *op)
-{
-	op->next = NULL;
-	*q->last = op;
-	q->last = &op->next;
-	q->n++;
-}
-
-static struct op *ops_pop(struct op_queue *q)
-{
-	struct op *op = q->first;
-
-	if (!op)
-		return NULL;
-	q->first = op->next;
-	if (!q->first)
-		q->last = &q->first;
-	q->n--;
-	return op;
-}
-
-static void tasks_init(struct task_queue *q)
-{
-	*q = (struct task_queue){.last = &q->first};
-}
-
-static void tasks_push(struct task_queue *q, struct read_task *t)
-{
-	t->item.next = NULL;
-	*q->last = &t->item;
-	q->last = &t->item.next;
-}
-
-static struct read_task *tasks_pop(struct task_queue *q)
-{
-	struct fair_item *item = q->first;
-
-	if (!item)
-		return NULL;
-	q->first = item->next;
-	if (!q->first)
-		q->last = &q->first;
-	return (struct read_task *)item;
-}
 
 static void signal_loop(struct store_thread *t)
 {
@@ -191,18 +132,18 @@ static size_t take_waiting(struct store_thread *t, struct op **batch)
 	bool bulk_turn, bulks_left;
 	size_t n = 0;
 
-	ops_init(&bulks);
-	ops_init(&others);
-	for (struct op *op; (op = ops_pop(&t->waiting));)
-		ops_push(op->kind == OP_JOB_BULK ? &bulks : &others, op);
+	op_queue_init(&bulks);
+	op_queue_init(&others);
+	for (struct op *op; (op = op_queue_pop(&t->waiting));)
+		op_queue_push(op->kind == OP_JOB_BULK ? &bulks : &others, op);
 	bulk_turn = bulks.n && (t->bulk_turn || !others.n);
 	while (n < (bulk_turn ? 1 : BATCH_MAX) && (bulk_turn ? bulks.n : others.n)) {
-		batch[n] = ops_pop(bulk_turn ? &bulks : &others);
+		batch[n] = op_queue_pop(bulk_turn ? &bulks : &others);
 		t->urgent -= !batch[n++]->patient;
 	}
 	bulks_left = bulks.n > 0;
-	for (struct op *op; (op = ops_pop(&others)) || (op = ops_pop(&bulks));)
-		ops_push(&t->waiting, op);
+	for (struct op *op; (op = op_queue_pop(&others)) || (op = op_queue_pop(&bulks));)
+		op_queue_push(&t->waiting, op);
 	t->bulk_turn = bulks_left && !bulk_turn;
 	return n;
 }
@@ -267,7 +208,7 @@ static void return_batch(struct store_thread *t, struct op **batch, size_t n,
 	pthread_mutex_lock(&t->lock);
 	events_join(&t->events, &events);
 	for (size_t i = 0; i < n; i++)
-		ops_push(&t->done, batch[i]);
+		op_queue_push(&t->done, batch[i]);
 	if (wake)
 		t->wake = *wake; /* otherwise the previous times still apply */
 	t->woken = true;
@@ -362,7 +303,7 @@ static void *serve_reads(void *arg)
 		task->work(r->store, task);
 		pthread_mutex_lock(&t->lock);
 		fair_queue_charge(&t->short_reads.tasks, task->item.key, (int64_t)task->charge);
-		tasks_push(&t->reads_done, task);
+		task_queue_push(&t->reads_done, task);
 		r->works = false;
 		pthread_mutex_unlock(&t->lock);
 		signal_loop(t);
@@ -426,13 +367,13 @@ static void results_take(struct store_thread *t, struct results *h)
 	struct read_task *task;
 	struct op *op;
 
-	ops_init(&h->ops);
-	tasks_init(&h->reads);
+	op_queue_init(&h->ops);
+	task_queue_init(&h->reads);
 	pthread_mutex_lock(&t->lock);
-	while ((op = ops_pop(&t->done)))
-		ops_push(&h->ops, op);
-	while ((task = tasks_pop(&t->reads_done)))
-		tasks_push(&h->reads, task);
+	while ((op = op_queue_pop(&t->done)))
+		op_queue_push(&h->ops, op);
+	while ((task = task_queue_pop(&t->reads_done)))
+		task_queue_push(&h->reads, task);
 	h->events = t->events;
 	t->events = (struct event_list){};
 	h->wake = t->wake;
@@ -453,7 +394,7 @@ static void deliver_results(struct store_thread *t)
 	if (h.events.n > 0 && t->o.on_events)
 		t->o.on_events(&h.events, t->o.arg);
 	event_list_done(&h.events);
-	while ((op = ops_pop(&h.ops))) {
+	while ((op = op_queue_pop(&h.ops))) {
 		if (t->o.on_op)
 			t->o.on_op(op, t->o.arg);
 		if (op->on_done)
@@ -461,7 +402,7 @@ static void deliver_results(struct store_thread *t)
 		else
 			op_free(op);
 	}
-	while ((task = tasks_pop(&h.reads)))
+	while ((task = task_queue_pop(&h.reads)))
 		task->done(task);
 	if (h.fatal && t->o.on_fatal)
 		t->o.on_fatal(&h.fatal_err, t->o.arg);
@@ -502,11 +443,11 @@ bool store_thread_start(struct sd_event *ev, const struct store_thread_options *
 
 	t->o = *o;
 	t->wake = BATCH_WAKE_NEVER;
-	ops_init(&t->waiting);
-	ops_init(&t->done);
+	op_queue_init(&t->waiting);
+	op_queue_init(&t->done);
 	reader_init(&t->short_reads, t);
 	reader_init(&t->long_reads, t);
-	tasks_init(&t->reads_done);
+	task_queue_init(&t->reads_done);
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -575,11 +516,11 @@ void store_thread_free(struct store_thread *t)
 		pthread_join(t->writer_thread, NULL);
 	reader_join(&t->short_reads);
 	reader_join(&t->long_reads);
-	while ((op = ops_pop(&t->done)))
+	while ((op = op_queue_pop(&t->done)))
 		discard_op(op);
-	while ((op = ops_pop(&t->waiting))) /* submitted by these callbacks */
+	while ((op = op_queue_pop(&t->waiting))) /* submitted by these callbacks */
 		op_free(op);
-	while ((task = tasks_pop(&t->reads_done)))
+	while ((task = task_queue_pop(&t->reads_done)))
 		task->done(task);
 	reader_done(&t->short_reads);
 	reader_done(&t->long_reads);
@@ -612,7 +553,7 @@ void store_thread_submit(struct store_thread *t, struct op *op)
 	 */
 	if (!op->patient || !t->waiting.first)
 		pthread_cond_signal(&t->write_wanted);
-	ops_push(&t->waiting, op);
+	op_queue_push(&t->waiting, op);
 	t->urgent += !op->patient;
 	pthread_mutex_unlock(&t->lock);
 	report_busy(t);
@@ -624,18 +565,18 @@ void store_thread_refuse_waiting(struct store_thread *t, const struct err *why)
 	struct op *op;
 	size_t n = 0;
 
-	ops_init(&all);
+	op_queue_init(&all);
 	pthread_mutex_lock(&t->lock);
-	while ((op = ops_pop(&t->waiting)))
-		ops_push(&all, op);
-	while ((op = ops_pop(&all))) {
+	while ((op = op_queue_pop(&t->waiting)))
+		op_queue_push(&all, op);
+	while ((op = op_queue_pop(&all))) {
 		if (!has_waiting_client(op)) {
-			ops_push(&t->waiting, op);
+			op_queue_push(&t->waiting, op);
 			continue;
 		}
 		t->urgent--;
 		fail_all(&op, 1, why);
-		ops_push(&t->done, op);
+		op_queue_push(&t->done, op);
 		n++;
 	}
 	pthread_mutex_unlock(&t->lock);
