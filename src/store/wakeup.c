@@ -19,6 +19,11 @@ void wakeup_claim_unknown(struct store *s)
 	s->claim_wakeup = (struct claim_wakeup){};
 }
 
+void wakeup_claim_drained(struct store *s)
+{
+	s->claim_wakeup = (struct claim_wakeup){.known = true, .at = USEC_NEVER};
+}
+
 /* Lanes that a limit closes are included; the next claim finds that out. */
 bool wakeup_claim_read(struct store *s, struct query *lanes)
 {

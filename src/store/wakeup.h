@@ -20,6 +20,11 @@ struct claim_wakeup {
  */
 void wakeup_claim_by(struct store *s, usec_t due_at);
 void wakeup_claim_unknown(struct store *s); /* the lanes must be read before the next claim */
+/*
+ * A drained node claims nothing, also if runs are due. The command that ends the drain makes the
+ * node read the lanes again.
+ */
+void wakeup_claim_drained(struct store *s);
 bool wakeup_claim_read(struct store *s, struct query *lanes);
 
 /* Notifies other nodes after the commit; later, if they were notified a moment ago. */

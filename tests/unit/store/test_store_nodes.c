@@ -43,6 +43,28 @@ static void a_drained_node_claims_plans_and_leads_nothing(void **state)
 	assert_int_equal(claim_op(claim)->claimed.n, 1);
 }
 
+static void a_drained_node_does_not_ask_for_due_runs_again(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *claim = op_claim(1, T0);
+	AUTO(op) *undrain = op_new(OP_NODE_COMMAND, NULL, NULL);
+	AUTO(op) *look = op_new(OP_NODE_POLL, NULL, NULL);
+
+	add_job(s, NULL);
+	assert_true(apply_all(s, &claim, 1).next_due > T0);
+	give_order(s, "one", NODE_DRAIN, true);
+	add_job(s, NULL);
+	assert_int_equal(apply_all(s, &claim, 1).next_due, USEC_NEVER);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
+	op_fill(node_command_op(undrain), .name = "one", .order = NODE_UNDRAIN, .now = T0);
+	assert_true(apply_all(s, &undrain, 1).next_due <= T0);
+	/* another node may have ended the drain: this node then polls its row */
+	give_order(s, "one", NODE_DRAIN, true);
+	assert_int_equal(apply_all(s, &claim, 1).next_due, USEC_NEVER);
+	node_poll_op(look)->node = NODE;
+	assert_true(apply_all(s, &look, 1).next_due <= T0);
+}
+
 static void an_order_to_resign_ends_this_term_and_no_later_one(void **state)
 {
 	struct store *s = store_of(state);
@@ -260,6 +282,7 @@ static void the_row_of_a_daemon_that_is_known_to_have_ended_is_taken_over(void *
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_drained_node_claims_plans_and_leads_nothing),
+	STORE_TEST(a_drained_node_does_not_ask_for_due_runs_again),
 	STORE_TEST(an_order_to_resign_ends_this_term_and_no_later_one),
 	STORE_TEST(a_leader_cannot_resign_without_a_successor),
 	STORE_TEST(commands_to_unknown_nodes_are_refused),

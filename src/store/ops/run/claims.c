@@ -19,6 +19,7 @@
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"
+#include "store/wakeup.h"
 
 #define CHUNK_MIN 8     /* runs of a lane that are read at a time */
 #define CHUNK_MAX 512
@@ -424,7 +425,9 @@ bool claim_apply(struct store *s, struct op *const *ops, size_t n, struct err *e
 		if (!spawner)
 			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
 				"another engine uses its name", claim_op(ops[i])->node);
-		else if (!draining && !claim_runs(s, claim_op(ops[i]), spawner, e))
+		else if (draining)
+			wakeup_claim_drained(s);
+		else if (!claim_runs(s, claim_op(ops[i]), spawner, e))
 			return false;
 	}
 	return true;
