@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A store with many recurring jobs: load, size, start-up, memory, lists. By hand; figures, no test.
+"""A store with many recurring jobs: load, size, start-up, memory, lists, and a steady rate of slots. By hand; figures, no test.
 
-  top_builddir=build tests/bench/bench_scale.py sqlite|postgresql JOBS
+  top_builddir=build tests/bench/bench_scale.py sqlite|postgresql JOBS [RATE [SECONDS]]
 
+With RATE, that many of the jobs become due in each second, for SECONDS (600 if not given). The node is drained, so every run
+expires at its deadline: the planner writes each run and the outcome is recorded, but no process is started.
 Needs tests/integration/fill_store in the build directory ('make tests/integration/fill_store').
 """
 import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,8 +19,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import BUILD, Daemon, enter_pid_namespace
 from pg import Server
 
-CHUNK = 100000
-SPEC = '{"command":["true"],"schedule":["every 1h"]}'
+CHUNK = 100000   # jobs that one call of fill_store adds
+IDLE = 30        # seconds of the measurement without work
+DEADLINE = 1     # seconds from the slot to the expiry of a run
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def resident(pid):
@@ -25,39 +30,87 @@ def resident(pid):
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:")) / 1024
 
 
-def fill(where, count, first):
-    for at in range(0, count, CHUNK):
-        subprocess.run([os.path.join(BUILD, "tests/integration/fill_store"), where, str(os.getuid()), "root", str(min(CHUNK, count - at)), "default",
-                        "0", "0", "%d" % ((first + at / CHUNK) * 1e6), SPEC], check=True, stdout=subprocess.DEVNULL)
+def cpu(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        words = f.read().rsplit(") ", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / TICKS
 
 
-def measure(d, where, size, jobs):
+def fill(where, count, chunk, every, first):
+    """Adds 'count' jobs. The jobs of each chunk are due in the same second, one second after those of the chunk before."""
+    for at in range(0, count, chunk):
+        due = first + at // chunk
+        start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(due))
+        spec = '{"command":["true"],"schedule":["R/%s/PT%dS"],"deadline":"%ds"}' % (start, every, DEADLINE)
+        subprocess.run([os.path.join(BUILD, "tests/integration/fill_store"), where, str(os.getuid()), "root", str(min(chunk, count - at)), "default",
+                        "0", "0", "%d" % (due * 1000000), spec], check=True, stdout=subprocess.DEVNULL)
+
+
+def timed(d, *words):
     began = time.monotonic()
-    fill(where, jobs, time.time() + 86400)
+    d.jobctl(*words, check=False)
+    print("jobctl %s: %.3f s" % (" ".join(words), time.monotonic() - began), flush=True)
+
+
+def measure(d, where, size, jobs, chunk, every, first):
+    began = time.monotonic()
+    fill(where, jobs, chunk, every, first)
     took = time.monotonic() - began
     print("load: %.1f s, %.0f jobs/s; %.0f bytes per job" % (took, jobs / took, size() / jobs), flush=True)
     began = time.monotonic()
     d.start(wait=False)
     d.wait_ready(300)
     print("start-up: %.2f s until the first answer, %.1f MiB resident" % (time.monotonic() - began, resident(d.process.pid)), flush=True)
+    used = cpu(d.process.pid)
+    time.sleep(IDLE)
+    print("idle: %.2f %% CPU" % ((cpu(d.process.pid) - used) * 100 / IDLE), flush=True)
     for words in (("list", "--limit", "20"), ("list", "--sort", "next", "--limit", "20"), ("status",)):
-        began = time.monotonic()
-        d.jobctl(*words, check=False)
-        print("jobctl %s: %.3f s" % (" ".join(words), time.monotonic() - began), flush=True)
+        timed(d, *words)
+
+
+def percentile(values, p):
+    return values[min(len(values) - 1, int(len(values) * p / 100))] if values else float("nan")
+
+
+def steady(d, query, rate, seconds, first):
+    """Reports the slots of 'seconds' seconds: how many have a recorded outcome, and how late it was recorded."""
+    d.jobctl("node", "drain", d.api().get("/v1/nodes")["nodes"][0]["name"])
+    time.sleep(max(0, first - time.time()))
+    used, most = cpu(d.process.pid), 0
+    while time.time() < first + seconds + DEADLINE + 5:
+        time.sleep(5)
+        most = max(most, resident(d.process.pid))
+    used = cpu(d.process.pid) - used
+    window = "slot >= %d AND slot < %d" % (first * 1000000, (first + seconds) * 1000000)
+    planned, recorded = query("SELECT count(*), count(CASE WHEN ended_at > 0 THEN 1 END) FROM runs WHERE " + window)[0]
+    late = sorted(row[0] for row in query("SELECT ended_at - slot - %d FROM runs WHERE %s AND ended_at > 0 AND id %% 50 = 0" % (
+        DEADLINE * 1000000, window)))
+    wanted = rate * seconds
+    print("steady: %d slots in %d s, %d planned, %d with a recorded outcome; recorded late by p50 %.3f p99 %.3f max %.3f s" % (
+        wanted, seconds, planned, recorded, *(percentile(late, p) / 1e6 for p in (50, 99, 100))))
+    print("steady: daemon %.1f us of CPU per slot, %.1f MiB resident" % (used * 1e6 / wanted, most), flush=True)
+    timed(d, "list", "--sort", "next", "--limit", "20")
 
 
 def main():
     enter_pid_namespace()
     kind, jobs = sys.argv[1], int(sys.argv[2])
+    rate, seconds = (int(sys.argv[3]) if len(sys.argv) > 3 else 0), (int(sys.argv[4]) if len(sys.argv) > 4 else 600)
+    # the load takes 10 to 50 us per job; the first slot must be later
+    first = int(time.time() + (jobs * 100e-6 + IDLE + 60 if rate else 86400))
     with contextlib.ExitStack() as stack:
         if kind == "postgresql":
             server = stack.enter_context(Server())
             where, size = server.url, lambda: int(server.sql("SELECT pg_database_size('postgres')")[0][0])
+            query = lambda text: [[int(v) for v in row] for row in server.sql(text)]
         d = stack.enter_context(Daemon("store = %s\n" % where if kind == "postgresql" else ""))
         if kind == "sqlite":
             os.makedirs(d.state, exist_ok=True)
             where, size = d.db_path, lambda: sum(os.path.getsize(d.db_path + end) for end in ("", "-wal") if os.path.exists(d.db_path + end))
-        measure(d, where, size, jobs)
+            query = lambda text: sqlite3.connect("file:%s?mode=ro" % d.db_path, uri=True).execute(text).fetchall()
+        measure(d, where, size, jobs, rate or CHUNK, jobs // rate if rate else 3600, first)
+        if rate:
+            steady(d, query, rate, seconds, first)
 
 
 if __name__ == "__main__":
