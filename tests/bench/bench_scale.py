@@ -96,8 +96,8 @@ def main():
     enter_pid_namespace()
     kind, jobs = sys.argv[1], int(sys.argv[2])
     rate, seconds = (int(sys.argv[3]) if len(sys.argv) > 3 else 0), (int(sys.argv[4]) if len(sys.argv) > 4 else 600)
-    # the load takes 10 to 50 us per job; the first slot must be later
-    first = int(time.time() + (jobs * 100e-6 + IDLE + 60 if rate else 86400))
+    # the load takes 25 to 150 us per job; the first slot must be later
+    first = int(time.time() + (jobs * 150e-6 + IDLE + 60 if rate else 86400))
     with contextlib.ExitStack() as stack:
         if kind == "postgresql":
             server = stack.enter_context(Server())
