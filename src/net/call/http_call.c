@@ -142,7 +142,7 @@ static void http_call_done(struct net_call *call)
 {
 	struct http_call *c = (struct http_call *)call;
 
-	transfer_done(&c->transfer);
+	transfer_give_back(&c->transfer, call->shared);
 	sd_event_source_disable_unref(c->waiting);
 	curl_slist_free_all(c->headers);
 	for (size_t i = 0; i < ELEMENTS(c->files); i++)
@@ -312,10 +312,7 @@ static bool http_call_send(struct net_call *call, struct err *e)
 	c->transfer.on_end = on_call_end;
 	if (!url || !headers_add(c, e) || !signature_add(c, e))
 		return false;
-	c->transfer.easy = curl_easy_init();
-	if (!c->transfer.easy)
-		return err_set(e, ERR_INTERNAL, "could not start libcurl");
-	if (!tls_set(c, e))
+	if (!transfer_open(&c->transfer, call->shared, e) || !tls_set(c, e))
 		return false;
 	ok = options_set(c, url) && failpoint_ok(FP_CALL_SEND, e) && transfer_start(&c->transfer, call->shared);
 	explicit_bzero(url, strlen(url));
