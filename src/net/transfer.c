@@ -9,6 +9,8 @@
 #include <systemd/sd-event.h>
 
 #define EVENTS_PER_TURN 128
+/* by default libcurl keeps four per unfinished transfer, so that a pause closes most connections */
+#define IDLE_CONNECTIONS_MAX 512L
 #define IDLE_MAX 256 /* handles that are kept for later transfers */
 
 struct transfers {
@@ -230,6 +232,7 @@ bool transfers_new(struct sd_event *ev, struct transfers **ret, struct err *e)
 	curl_multi_setopt(all->multi, CURLMOPT_SOCKETDATA, all);
 	curl_multi_setopt(all->multi, CURLMOPT_TIMERFUNCTION, on_curl_timer_change);
 	curl_multi_setopt(all->multi, CURLMOPT_TIMERDATA, all);
+	curl_multi_setopt(all->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX);
 	*ret = STEAL(all);
 	return true;
 }
