@@ -108,6 +108,8 @@ static enum net_call_outcome judge_response(struct http_call *c, int status, str
 	if (v == CALL_SUCCEEDED)
 		return NET_CALL_OK;
 	buf_printf(error, "the server answered %d", status);
+	if (c->call.p.expect_status && status < 300)
+		buf_printf(error, " instead of %.100s", c->call.p.expect_status);
 	if (status >= 300 && status < 400)
 		buf_str(error, "; redirects are not followed, use the final URL");
 	net_call_quote(&c->call, error);
@@ -130,6 +132,8 @@ static enum net_call_outcome judge_transfer(struct http_call *c, CURLcode result
 			c->call.p.expect_size && c->call.p.expect_size < RESPONSE_MAX ? c->call.p.expect_size : RESPONSE_MAX);
 	else
 		buf_str(error, c->transfer.error[0] ? c->transfer.error : curl_easy_strerror(result));
+	if (result == CURLE_SSL_CONNECT_ERROR && error->data && strstr(error->data, "wrong version number"))
+		buf_str(error, "; the server does not speak TLS on this port");
 	if (result == CURLE_OPERATION_TIMEDOUT)
 		return NET_CALL_TIMED_OUT;
 	for (size_t i = 0; i < ELEMENTS(final); i++)

@@ -45,6 +45,8 @@ void net_call_quote(const struct net_call *c, struct buf *error)
 {
 	size_t n = c->response.len < RESPONSE_SHOWN ? c->response.len : RESPONSE_SHOWN;
 
+	while (n > 0 && strchr(" \r\n", c->response.data[n - 1]))
+		n--;
 	if (n == 0)
 		return;
 	buf_str(error, ": ");
