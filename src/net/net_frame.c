@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: layout, checks, transfer. */
+/* Frames: layout, checks. */
 #include "net/net_frame.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define DURATION_MAX (INT64_C(36525) * USEC_DAY)
 #define BYTES_MAX (INT64_C(1) << 50)
@@ -119,8 +116,22 @@ static bool net_body_check(const struct net_frame *f, const struct layout *l, st
 	return true;
 }
 
+size_t net_frame_bytes(const struct net_frame *f)
+{
+	return f->size - NET_FRAME_HEAD - layouts[f->type].body;
+}
+
+/* The bytes after the fields of the frame are a payload, or the whole response. */
+static bool net_bytes_fit(const struct net_frame *f, size_t n)
+{
+	return n == 0 || (f->version >= NET_FRAME_VERSION_BATCH && n <= NET_INLINE_MAX &&
+		(f->type == NET_REQUEST || (f->type == NET_CALL_RESULT && (size_t)f->call.kept == n)));
+}
+
 static size_t net_fds_expected(const struct net_frame *f)
 {
+	if (net_frame_bytes(f) > 0)
+		return 0;
 	if (f->type == NET_RESULT)
 		return (f->result.id.kind == NET_KIND_ARTIFACT || f->result.id.kind == NET_KIND_S3) &&
 			f->result.outcome == NET_DONE;
@@ -148,7 +159,7 @@ bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net
 	if (!l || !l->name || l->from != from)
 		return err_set(e, ERR_INVALID,
 			"a packet of %zu bytes is not a valid frame from that side", len);
-	if (len != f->size || len != NET_FRAME_HEAD + l->body)
+	if (len != f->size || len < NET_FRAME_HEAD + l->body || !net_bytes_fit(f, len - NET_FRAME_HEAD - l->body))
 		return err_set(e, ERR_INVALID, "frame '%s' of %zu bytes instead of %zu", l->name,
 			len, NET_FRAME_HEAD + l->body);
 	if (l->handshake != (version == 0) || f->version != version)
@@ -161,64 +172,6 @@ bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net
 	if (fds != net_fds_expected(f))
 		return err_set(e, ERR_INVALID, "frame '%s' with %zu descriptors", l->name, fds);
 	return true;
-}
-
-/* ---- the socket ---- */
-
-union control {
-	struct cmsghdr align;
-	char room[CMSG_SPACE(sizeof(int) * NET_FDS_MAX)];
-};
-
-int net_frame_send(int fd, const struct net_frame *f, int passed)
-{
-	union control control = {};
-	struct iovec iov = {(void *)f, f->size};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t sent;
-
-	if (passed >= 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(int))};
-		memcpy(CMSG_DATA(c), &passed, sizeof(int));
-	}
-	do
-		sent = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
-}
-
-int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd)
-{
-	union control control = {};
-	struct iovec iov = {f, sizeof(*f)};
-	struct msghdr msg = {.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control)};
-	AUTO_FD passed = -1;
-	ssize_t len;
-
-	do
-		len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (len < 0 && errno == EINTR);
-	if (len < 0)
-		return -errno;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-			c->cmsg_len == CMSG_LEN(sizeof(int)) && passed < 0)
-			memcpy(&passed, CMSG_DATA(c), sizeof(int));
-	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-		return -EBADMSG;
-	*ret_len = (size_t)len;
-	*ret_fd = STEAL_FD(passed);
-	return 0;
 }
 
 char *net_frame_artifact_key(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol of jobsched-net with the daemon. */
 /*
- * Each packet of the SOCK_SEQPACKET socket is one frame of fixed size.
+ * Each packet of the SOCK_SEQPACKET socket is one frame of fixed size; see the end of this comment for version 4.
  * The daemon sends hello with the versions that it supports. The answer is welcome with the version
  * that both sides use from then on, or refused, after which the connection is closed. After welcome
  * the daemon sends, in this order:
@@ -22,6 +22,9 @@
  * that must not outlive it.
  * Since version 3: a storage request reads or writes an object of S3-compatible storage. Its result has a descriptor of the answer
  * (net/s3_payload.h). need_file requests the file of an upload; the daemon sends a packet with its descriptor.
+ * Since version 4: a packet has one or more frames (net/net_packet.h), and only one if it has a descriptor. A payload or a
+ * response of at most NET_INLINE_MAX bytes can follow the fields of its request or call_result; 'size' includes it, and
+ * no descriptor is passed.
  */
 #pragma once
 #include "base/clock.h"
@@ -31,10 +34,11 @@
 
 struct err;
 
-#define NET_FRAME_VERSION 3
+#define NET_FRAME_VERSION 4
 #define NET_FRAME_VERSION_OLDEST 1
 #define NET_FRAME_VERSION_CALLS 2  /* the first version with calls */
 #define NET_FRAME_VERSION_S3 3     /* the first version with storage requests */
+#define NET_FRAME_VERSION_BATCH 4  /* the first version with several frames in a packet, and with payloads in frames */
 
 enum net_frame_type {
 	NET_HELLO = 1,
@@ -94,6 +98,7 @@ enum net_call_outcome {
 #define NET_FDS_MAX 1
 #define NET_SECRETS_MAX 16
 #define NET_KEPT_MAX (64 << 10) /* bytes of the response of a call */
+#define NET_INLINE_MAX (4 << 10) /* bytes that follow the fields of a frame */
 
 struct net_id {
 	int64_t kind, id, attempt;
@@ -118,7 +123,7 @@ struct net_hold {
 	int64_t uid;
 	char key[NET_KEY_MAX];
 };
-struct net_request { /* with a payload (net_payload_memfd) as a sealed memfd */
+struct net_request { /* with a payload (net_payload_encode) after the frame or as a sealed memfd */
 	struct net_id id;
 	int64_t uid;     /* the owner */
 	/* bytes of one artifact, fetched and unpacked; of a call: the number of the attempt; else 0 */
@@ -137,7 +142,7 @@ struct net_need_secret {
 	struct net_id id;
 	int64_t index; /* of the secret in the payload */
 };
-struct net_call_result { /* with the end of the response as a sealed memfd if 'kept' is not 0 */
+struct net_call_result { /* if 'kept' is not 0, with the end of the response after the frame or as a sealed memfd */
 	struct net_id id;
 	int64_t number;      /* of the attempt */
 	int64_t outcome;     /* enum net_call_outcome */
@@ -150,7 +155,7 @@ struct net_call_result { /* with the end of the response as a sealed memfd if 'k
 
 struct net_frame {
 	uint16_t type, version; /* the version is 0 in hello, welcome and refused */
-	uint32_t size;          /* of the whole frame */
+	uint32_t size;          /* of the whole frame, with the bytes that follow its fields */
 	union {
 		struct net_hello hello;
 		struct net_welcome welcome;
@@ -174,18 +179,12 @@ bool net_frame_id_equal(const struct net_id *a, const struct net_id *b);
 
 /*
  * Checks that 'len' bytes from that side are a valid frame of this version (0: handshake) with the
- * right number of descriptors.
+ * right number of descriptors. Only the bytes of 'f' are read, not those that follow it.
  */
 bool net_frame_check(const struct net_frame *f, size_t len, size_t fds, enum net_frame_from from,
 	uint32_t version, struct err *e);
 
-/* Both return 0 or -errno; -EAGAIN: the socket is full or empty. */
-int net_frame_send(int fd, const struct net_frame *f, int passed /* -1: none */);
-/*
- * *ret_len 0: the other side has closed the connection. The caller owns *ret_fd; -1: none was
- * passed.
- */
-int net_frame_recv(int fd, struct net_frame *f, size_t *ret_len, int *ret_fd);
+size_t net_frame_bytes(const struct net_frame *f); /* of a valid frame: how many follow its fields */
 
 /*
  * The name of an artifact in the cache. A local file is opened as the owner of the job, so its key

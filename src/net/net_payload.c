@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes the payload of a request as a sealed memory file; decodes it. */
+/* Encodes the payload of a request; decodes it. */
 #include "net/net_payload.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -18,24 +18,29 @@ struct payload_head {
 	uint32_t magic, texts, body_len, reserved;
 };
 
-int net_payload_memfd(
-	const char *const *texts, size_t n, const void *body, size_t len, struct err *e)
+bool net_payload_encode(const char *const *texts, size_t n, const void *body, size_t len, struct buf *ret, struct err *e)
 {
 	struct payload_head head = {
 		.magic = PAYLOAD_MAGIC, .texts = (uint32_t)n, .body_len = (uint32_t)len};
+
+	buf_clear(ret);
+	buf_add(ret, &head, sizeof(head));
+	for (size_t i = 0; i < n; i++)
+		buf_add(ret, texts[i], strlen(texts[i]) + 1);
+	if (len)
+		buf_add(ret, body, len);
+	return (n <= NET_TEXTS_MAX && ret->len <= NET_PAYLOAD_MAX) ||
+		err_set(e, ERR_TOO_LARGE, "a request to jobsched-net has at most %zu bytes", NET_PAYLOAD_MAX);
+}
+
+int net_payload_memfd(
+	const char *const *texts, size_t n, const void *body, size_t len, struct err *e)
+{
 	AUTO_DONE(buf) b = {};
 	int fd;
 
-	buf_add(&b, &head, sizeof(head));
-	for (size_t i = 0; i < n; i++)
-		buf_add(&b, texts[i], strlen(texts[i]) + 1);
-	if (len)
-		buf_add(&b, body, len);
-	if (n > NET_TEXTS_MAX || b.len > NET_PAYLOAD_MAX) {
-		err_set(e, ERR_TOO_LARGE, "a request to jobsched-net has at most %zu bytes",
-			NET_PAYLOAD_MAX);
+	if (!net_payload_encode(texts, n, body, len, &b, e))
 		return -1;
-	}
 	fd = io_memfd_sealed("jobsched-net-request", b.data, b.len);
 	if (fd < 0)
 		err_errno(e, -fd, "could not make a memory file");
@@ -98,6 +103,21 @@ bool net_payload_read(struct net_payload *ret, int fd, struct err *e)
 		got += (size_t)n;
 	}
 	if (!payload_split(&p, size, e))
+		return false;
+	*ret = p;
+	p = (struct net_payload){};
+	return true;
+}
+
+bool net_payload_copy(struct net_payload *ret, const void *data, size_t len, struct err *e)
+{
+	AUTO_DONE(net_payload) p = {};
+
+	if (len < sizeof(struct payload_head))
+		return err_set(e, ERR_INVALID, "the payload has no head");
+	p.data = xcalloc(1, len + 1);
+	memcpy(p.data, data, len);
+	if (!payload_split(&p, len, e))
 		return false;
 	*ret = p;
 	p = (struct net_payload){};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requests of the daemon: their start, their results, and the frames that report them. */
+/* The requests of the daemon: their start and their ends. */
 #include "base/err.h"
-#include "base/failpoint.h"
 #include "base/text.h"
 #include "net/artifact/artifact_cache.h"
 #include "net/aws/aws_credentials.h"
@@ -11,10 +10,7 @@
 #include "net/net_server_private.h"
 #include "net/aws/s3_request.h"
 #include "net/webhook.h"
-#include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 
 #define REQUESTS_MAX 4096 /* at a time, including unacknowledged results */
 
@@ -23,18 +19,36 @@
 static void server_request_free(struct request *r)
 {
 	net_payload_done(&r->payload);
+	buf_done(&r->response);
 	auto_fd_close(&r->result_fd);
 	auto_fd_close(&r->file_socket);
 	free(r);
 }
 
+static int64_t hash_of(const struct net_id *id)
+{
+	return (int64_t)((uint64_t)id->id << 3 ^ (uint64_t)id->kind);
+}
+
 struct request *net_requests_find(const struct net_server *s, const struct net_id *id)
 {
-	struct request *r = s->requests;
+	struct request *r = map_get(&s->by_id, hash_of(id));
 
 	while (r && !net_frame_id_equal(&r->id, id))
-		r = r->next;
+		r = r->same;
 	return r;
+}
+
+static void by_id_remove(struct net_server *s, struct request *r)
+{
+	struct request *first = map_get(&s->by_id, hash_of(&r->id)), **at = &first;
+
+	while (*at != r)
+		at = &(*at)->same;
+	*at = r->same;
+	map_take(&s->by_id, hash_of(&r->id));
+	if (first)
+		map_put(&s->by_id, hash_of(&r->id), first);
 }
 
 static bool webhook_start(struct request *r, struct err *e);
@@ -62,89 +76,25 @@ static const struct {
 void net_requests_drop(struct net_server *s, struct request *r)
 {
 	kinds[r->id.kind].cancel(r);
-	for (struct request **at = &s->requests; *at; at = &(*at)->next)
-		if (*at == r) {
-			*at = r->next;
-			s->requests_n--;
-			break;
-		}
+	by_id_remove(s, r);
+	net_owed_forget(r);
+	*r->at = r->next;
+	if (r->next)
+		r->next->at = r->at;
+	else
+		s->last = r->at;
+	s->requests_n--;
 	server_request_free(r);
 }
 
-/* ---- frames to the daemon ---- */
-
-bool net_requests_send(struct conn *c, const struct net_frame *f, int fd)
-{
-	int r = net_frame_send(c->fd, f, fd);
-
-	if (r == -EAGAIN || r == -ETOOMANYREFS)
-		sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
-	else if (r < 0)
-		shutdown(c->fd, SHUT_RDWR); /* the loop sees the end of the connection */
-	return r == 0;
-}
-
-static bool owed_frame_send(struct conn *c, struct request *r, enum request_owes what)
-{
-	static const enum net_frame_type types[] = {
-		[OWES_RESULT] = NET_RESULT, [OWES_HAS] = NET_HAS, [OWES_FILE] = NET_NEED_FILE,
-		[OWES_SECRET] = NET_NEED_SECRET};
-	bool call = what == OWES_RESULT && r->id.kind == NET_KIND_CALL;
-	struct net_frame f;
-	int fd = -1;
-
-	if (!(r->owes & what) || (r->id.kind == NET_KIND_CALL && c->version < NET_FRAME_VERSION_CALLS))
-		return true;
-	net_frame_init(&f, call ? NET_CALL_RESULT : types[what], c->version);
-	if (call) {
-		failpoint_pass(FP_CALL_TELL);
-		f.call = r->end;
-		fd = r->result_fd;
-	} else if (what == OWES_SECRET) {
-		f.need_secret = (struct net_need_secret){.id = r->id, .index = r->secret};
-		fd = r->file_socket;
-	} else if (what == OWES_RESULT) {
-		f.result = (struct net_result){.id = r->id, .outcome = r->outcome};
-		net_frame_text(f.result.error, sizeof(f.result.error), r->error);
-		fd = r->result_fd;
-	} else {
-		f.id = r->id;
-		fd = what == OWES_FILE ? r->file_socket : -1;
-	}
-	if (!net_requests_send(c, &f, fd))
-		return false;
-	r->owes &= ~(unsigned)what;
-	if (what == OWES_FILE || what == OWES_SECRET) {
-		auto_fd_close(&r->file_socket);
-		r->file_socket = -1;
-	}
-	return true;
-}
-
-void net_requests_flush(struct conn *c)
-{
-	struct net_frame f;
-
-	if (!c || !c->version)
-		return;
-	for (struct request *r = c->server->requests; r; r = r->next)
-		if (!owed_frame_send(c, r, OWES_HAS) || !owed_frame_send(c, r, OWES_FILE) ||
-			!owed_frame_send(c, r, OWES_SECRET) || !owed_frame_send(c, r, OWES_RESULT))
-			return;
-	if (!c->owes_synced)
-		return;
-	net_frame_init(&f, NET_SYNCED, c->version);
-	c->owes_synced = !net_requests_send(c, &f, -1);
-}
+/* ---- the ends of requests ---- */
 
 static void request_finish(struct request *r, int fd)
 {
 	r->stage = REQUEST_ENDED;
 	r->result_fd = fd;
-	if (r->wanted || (r->server->conn && r->server->conn->synced)) {
-		r->owes |= OWES_RESULT;
-		net_requests_flush(r->server->conn);
-	}
+	if (r->wanted || (r->server->conn && r->server->conn->synced))
+		net_owed_add(r, OWES_RESULT);
 }
 
 void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd)
@@ -160,28 +110,28 @@ void request_end(struct request *r, enum net_outcome outcome, const char *error,
 	request_finish(r, fd);
 }
 
-void request_end_call(struct request *r, const struct net_call_result *end, int fd)
+void request_end_call(struct request *r, const struct net_call_result *end, struct buf *response)
 {
 	r->end = *end;
 	r->end.id = r->id;
 	r->end.number = r->limit;
 	r->end.ended_at = clock_boot(&clock_system);
-	request_finish(r, fd);
+	r->response = *response;
+	*response = (struct buf){};
+	request_finish(r, -1);
 }
 
 void request_need_secret(struct request *r, int64_t index, int socket)
 {
 	r->file_socket = socket;
 	r->secret = index;
-	r->owes |= OWES_SECRET;
-	net_requests_flush(r->server->conn);
+	net_owed_add(r, OWES_SECRET);
 }
 
 void request_need_file(struct request *r, int socket)
 {
 	r->file_socket = socket;
-	r->owes |= OWES_FILE;
-	net_requests_flush(r->server->conn);
+	net_owed_add(r, OWES_FILE);
 }
 
 /* ---- webhooks ---- */
@@ -262,7 +212,7 @@ static bool storage_start(struct request *r, struct err *e)
 
 struct request *net_requests_add(struct net_server *s, const struct net_id *id, int64_t uid)
 {
-	struct request *r = xcalloc(1, sizeof(*r)), **last = &s->requests;
+	struct request *r = xcalloc(1, sizeof(*r));
 
 	*r = (struct request){.server = s,
 		.id = *id,
@@ -270,9 +220,11 @@ struct request *net_requests_add(struct net_server *s, const struct net_id *id, 
 		.wanted = true,
 		.result_fd = -1,
 		.file_socket = -1};
-	while (*last) /* in the order of arrival */
-		last = &(*last)->next;
-	*last = r;
+	r->at = s->last;
+	*s->last = r;
+	s->last = &r->next;
+	r->same = map_take(&s->by_id, hash_of(id));
+	map_put(&s->by_id, hash_of(id), r);
 	s->requests_n++;
 	return r;
 }
@@ -292,6 +244,8 @@ void net_requests_start(struct request *r)
 
 bool net_requests_open(struct net_server *s, struct err *e)
 {
+	s->last = &s->requests;
+	s->owing_last = &s->owing;
 	return webhooks_new(s->ev, on_posted, s, &s->webhooks, e) && aws_credentials_new(s->ev, &s->aws, e) &&
 		net_calls_new(s->ev, s->aws, &s->calls, e) && s3_requests_new(s->ev, s->aws, &s->s3, e) &&
 		artifact_cache_new(s->ev,
@@ -306,6 +260,7 @@ void net_requests_close(struct net_server *s)
 {
 	while (s->requests)
 		net_requests_drop(s, s->requests);
+	map_done(&s->by_id);
 	webhooks_free(s->webhooks);
 	net_calls_free(s->calls);
 	artifact_cache_free(s->cache);

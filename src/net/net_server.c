@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define FRAMES_PER_TURN 32
+#define PACKETS_PER_TURN 32
 #define HELLO_TIMEOUT (5 * USEC_SEC)
 
 /* ---- the run lease ---- */
@@ -26,13 +26,13 @@ static int on_lease_end(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-static bool on_deadline_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_deadline_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
 	struct net_server *s = c->server;
 
 	(void)fd;
 	(void)e;
-	s->lease_end = f->deadline.end_at;
+	s->lease_end = in->frame.deadline.end_at;
 	if (s->lease_end != USEC_NEVER)
 		sd_event_source_set_time(s->lease_timer, (uint64_t)s->lease_end);
 	sd_event_source_set_enabled(
@@ -42,33 +42,34 @@ static bool on_deadline_frame(struct conn *c, const struct net_frame *f, int fd,
 
 /* ---- frames from the daemon ---- */
 
-static bool on_request_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_request_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
+	const struct net_frame *f = &in->frame;
 	struct net_server *s = c->server;
 	struct request *r = net_requests_find(s, &f->request.id);
 
 	if (r) { /* repeated on a new connection */
 		r->wanted = true;
-		r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT
+		net_owed_add(r, r->stage == REQUEST_ENDED ? OWES_RESULT
 			: r->file_socket < 0	     ? 0
 			: r->id.kind == NET_KIND_CALL ? OWES_SECRET
-						     : OWES_FILE;
+						     : OWES_FILE);
 		return true;
 	}
 	r = net_requests_add(s, &f->request.id, f->request.uid);
 	r->limit = f->request.limit;
 	r->timeout = f->request.timeout;
-	if (!net_payload_read(&r->payload, fd, e))
+	if (!(in->len > 0 ? net_payload_copy(&r->payload, in->bytes, in->len, e) : net_payload_read(&r->payload, fd, e)))
 		return false;
 	net_requests_start(r);
 	return true;
 }
 
-static bool on_sync_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_sync_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
 	struct request *next;
 
-	(void)f;
+	(void)in;
 	(void)fd;
 	(void)e;
 	for (struct request *r = c->server->requests; r; r = next) {
@@ -78,16 +79,16 @@ static bool on_sync_frame(struct conn *c, const struct net_frame *f, int fd, str
 		if (r->id.kind != NET_KIND_WEBHOOK && r->id.kind != NET_KIND_CALL) /* its run has ended or was given up, or its spans are lost */
 			net_requests_drop(c->server, r);
 		else
-			r->owes |= r->stage == REQUEST_ENDED ? OWES_RESULT : OWES_HAS;
+			net_owed_add(r, r->stage == REQUEST_ENDED ? OWES_RESULT : OWES_HAS);
 	}
 	c->synced = c->owes_synced = true;
 	artifact_cache_synced(c->server->cache);
 	return true;
 }
 
-static bool on_ack_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_ack_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
-	struct request *r = net_requests_find(c->server, &f->id);
+	struct request *r = net_requests_find(c->server, &in->frame.id);
 
 	(void)fd;
 	(void)e;
@@ -96,9 +97,9 @@ static bool on_ack_frame(struct conn *c, const struct net_frame *f, int fd, stru
 	return true;
 }
 
-static bool on_cancel_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_cancel_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
-	struct request *r = net_requests_find(c->server, &f->id);
+	struct request *r = net_requests_find(c->server, &in->frame.id);
 
 	(void)fd;
 	(void)e;
@@ -107,16 +108,17 @@ static bool on_cancel_frame(struct conn *c, const struct net_frame *f, int fd, s
 	return true;
 }
 
-static bool on_settings_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_settings_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
 	(void)fd;
 	(void)e;
-	artifact_cache_set_budget(c->server->cache, f->settings.budget);
+	artifact_cache_set_budget(c->server->cache, in->frame.settings.budget);
 	return true;
 }
 
-static bool on_hold_frame(struct conn *c, const struct net_frame *f, int fd, struct err *e)
+static bool on_hold_frame(struct conn *c, const struct net_received *in, int fd, struct err *e)
 {
+	const struct net_frame *f = &in->frame;
 	struct request *r = net_requests_find(c->server, &f->hold.id);
 
 	(void)fd;
@@ -131,7 +133,7 @@ static bool on_hold_frame(struct conn *c, const struct net_frame *f, int fd, str
 }
 
 static bool (*const frame_handlers[NET_FRAME_TYPE_MAX])(
-	struct conn *, const struct net_frame *, int, struct err *) = {
+	struct conn *, const struct net_received *, int, struct err *) = {
 	[NET_SETTINGS] = on_settings_frame,
 	[NET_HOLD] = on_hold_frame,
 	[NET_REQUEST] = on_request_frame,
@@ -151,15 +153,14 @@ static void daemon_conn_accept(struct net_server *s, struct conn *c)
 
 	if (s->conn) {
 		net_frame_init(&f, NET_SUPERSEDED, s->conn->version);
-		net_frame_send(s->conn->fd, &f, -1);
+		net_packet_send_frame(s->conn->fd, &f, -1);
 		net_server_conn_close(s->conn);
 	}
 	s->unidentified = NULL;
 	s->conn = c;
-	for (struct request *r = s->requests; r; r = r->next) {
+	net_owed_forget_all(s);
+	for (struct request *r = s->requests; r; r = r->next)
 		r->wanted = false;
-		r->owes = 0;
-	}
 	sd_event_source_set_enabled(s->hello_timer, SD_EVENT_OFF);
 	sd_event_source_set_enabled(s->linger_timer, SD_EVENT_OFF);
 	log_info("serving daemon '%s'", c->node);
@@ -178,7 +179,7 @@ static void on_hello_frame(struct conn *c, const struct net_frame *f)
 			.oldest = NET_FRAME_VERSION_OLDEST, .newest = NET_FRAME_VERSION};
 		net_frame_text(answer.refused.error, NET_TEXT_MAX,
 			"no common protocol version; restart jobsched-net and jobschedd after an upgrade");
-		net_frame_send(c->fd, &answer, -1);
+		net_packet_send_frame(c->fd, &answer, -1);
 		net_server_conn_close(c);
 		return;
 	}
@@ -186,37 +187,47 @@ static void on_hello_frame(struct conn *c, const struct net_frame *f)
 	memcpy(c->node, f->hello.node, sizeof(c->node));
 	daemon_conn_accept(c->server, c);
 	answer.welcome = (struct net_welcome){.version = version, .life = version >= NET_FRAME_VERSION_CALLS ? c->server->life : 0};
-	net_requests_send(c, &answer, -1);
+	net_owed_send(c, &answer, -1);
 }
 
-/* Reads one frame. False: there is none, or the connection is closed. */
-static bool daemon_conn_read_frame(struct conn *c)
+/* False: the connection is closed, or the frame is a hello, which is alone in its packet. */
+static bool daemon_conn_handle(struct conn *c, size_t *at, int passed)
 {
-	AUTO_FD passed = -1;
-	struct net_frame f;
+	struct net_received in;
 	struct err e = {};
-	size_t len = 0;
-	int r = net_frame_recv(c->fd, &f, &len, &passed);
 
-	if (r == -EAGAIN)
-		return false;
-	if (r < 0 || len == 0) {
-		if (r < 0 && r != -ECONNRESET)
-			log_warning("closed the connection of '%s': %s", c->node, strerror(-r));
-		net_server_conn_close(c);
-		return false;
-	}
-	if (!net_frame_check(&f, len, passed >= 0, NET_FROM_DAEMON, c->version, &e) ||
-		(f.type != NET_HELLO && !frame_handlers[f.type](c, &f, passed, &e))) {
+	if (!net_packet_next(&c->server->in, at, passed >= 0, NET_FROM_DAEMON, c->version, &in, &e) ||
+		(in.frame.type != NET_HELLO && !frame_handlers[in.frame.type](c, &in, passed, &e))) {
 		log_warning("closed the connection of '%s': %s", c->version ? c->node : "a client",
 			e.msg);
 		net_server_conn_close(c);
 		return false;
 	}
-	if (f.type == NET_HELLO) {
-		on_hello_frame(c, &f);
-		return false; /* the connection may be closed; otherwise the loop calls again */
+	if (in.frame.type != NET_HELLO)
+		return true;
+	on_hello_frame(c, &in.frame); /* the connection may be closed; otherwise the loop calls again */
+	return false;
+}
+
+/* Reads one packet. False: there is none, or the connection may be closed. */
+static bool daemon_conn_read(struct conn *c)
+{
+	struct net_packet *p = &c->server->in;
+	AUTO_FD passed = -1;
+	size_t at = 0;
+	int r = net_packet_recv(c->fd, p, &passed);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0 || p->len == 0) {
+		if (r < 0 && r != -ECONNRESET)
+			log_warning("closed the connection of '%s': %s", c->node, strerror(-r));
+		net_server_conn_close(c);
+		return false;
 	}
+	while (at < p->len)
+		if (!daemon_conn_handle(c, &at, passed))
+			return false;
 	return true;
 }
 
@@ -228,9 +239,9 @@ static int on_daemon_frames(sd_event_source *source, int fd, uint32_t events, vo
 	(void)fd;
 	if (events & EPOLLOUT)
 		sd_event_source_set_io_events(source, EPOLLIN);
-	for (int i = 0; i < FRAMES_PER_TURN && daemon_conn_read_frame(c);)
+	for (int i = 0; i < PACKETS_PER_TURN && daemon_conn_read(c);)
 		i++;
-	net_requests_flush(s->conn);
+	net_owed_flush(s->conn);
 	return 0;
 }
 
@@ -252,6 +263,7 @@ void net_server_conn_close(struct conn *c)
 		s->unidentified = NULL;
 	sd_event_source_disable_unref(c->source);
 	close(c->fd);
+	free(c->out);
 	free(c);
 }
 
@@ -280,6 +292,7 @@ static int on_daemon_connect(sd_event_source *source, int fd, uint32_t events, v
 		free(c);
 		return 0;
 	}
+	c->out = xcalloc(1, sizeof(*c->out));
 	(void)STEAL_FD(peer);
 	s->unidentified = c;
 	sd_event_source_set_time_relative(s->hello_timer, HELLO_TIMEOUT);
@@ -340,6 +353,10 @@ bool net_server_new(struct sd_event *ev, const struct net_server_options *o,
 		return false;
 	r = timer_new(s, &s->linger_timer, on_linger);
 	if (r >= 0)
+		r = sd_event_add_defer(ev, &s->flush, net_owed_on_flush, s);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->flush, SD_EVENT_OFF);
+	if (r >= 0)
 		r = timer_new(s, &s->hello_timer, on_no_hello);
 	if (r >= 0)
 		r = timer_new(s, &s->lease_timer, on_lease_end);
@@ -366,6 +383,7 @@ void net_server_free(struct net_server *s)
 		net_server_conn_close(s->conn);
 	net_requests_close(s);
 	sd_event_source_disable_unref(s->listen_source);
+	sd_event_source_disable_unref(s->flush);
 	sd_event_source_disable_unref(s->linger_timer);
 	sd_event_source_disable_unref(s->hello_timer);
 	sd_event_source_disable_unref(s->lease_timer);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of the server, private to its files. */
 #pragma once
+#include "base/map.h"
 #include "net/net_frame.h"
+#include "net/net_packet.h"
 #include "net/net_server.h"
 #include "net/request.h"
 #include <systemd/sd-event.h>
@@ -18,6 +20,7 @@ struct conn {
 	int fd;
 	uint32_t version;          /* 0: no hello yet */
 	bool synced, owes_synced;
+	struct net_packet *out;    /* owned; frames that have not left yet */
 	sd_event_source *source;
 	char node[NET_NODE_MAX];
 };
@@ -36,8 +39,12 @@ struct net_server {
 	uint32_t life;             /* random, not 0 */
 	usec_t lease_end;          /* boottime; USEC_NEVER: none */
 	sd_event_source *lease_timer;
-	struct request *requests;
+	struct request *requests, **last;
 	size_t requests_n;
+	struct map by_id;          /* hash of the id → the first request with it */
+	struct request *owing, **owing_last;
+	sd_event_source *flush;    /* sends the frames that requests owe, after the other events of this turn */
+	struct net_packet in;
 };
 
 /* net_server.c */
@@ -49,11 +56,18 @@ struct request *net_requests_add(struct net_server *s, const struct net_id *id, 
 void net_requests_start(struct request *r); /* its payload was read */
 void net_requests_drop(struct net_server *s, struct request *r);
 void net_requests_lose_calls(struct net_server *s); /* the run lease is over */
+/* net_owed.c */
+void net_owed_add(struct request *r, unsigned what /* enum request_owes */);
+void net_owed_forget(struct request *r);
+void net_owed_forget_all(struct net_server *s);
 /*
  * False: the frame was not sent. Either the socket is full, and the loop continues when it is
  * writable, or the connection is broken.
  */
-bool net_requests_send(struct conn *c, const struct net_frame *f, int fd);
-void net_requests_flush(struct conn *c); /* sends all pending frames, until the socket is full */
+bool net_owed_send(struct conn *c, const struct net_frame *f, int fd);
+void net_owed_flush(struct conn *c); /* sends all pending frames, until the socket is full */
+int net_owed_on_flush(sd_event_source *source, void *arg);
+
+/* net_requests.c */
 bool net_requests_open(struct net_server *s, struct err *e); /* what the kinds of requests need */
 void net_requests_close(struct net_server *s);

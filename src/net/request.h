@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request of the daemon, from its arrival to the acknowledgement of its result. */
 #pragma once
+#include "base/buf.h"
 #include "net/net_frame.h"
 #include "net/net_payload.h"
 #include <stdbool.h>
@@ -38,18 +39,21 @@ struct request {
 	struct net_call *call;     /* owned; of an unfinished call; NULL otherwise */
 	struct net_call_result end; /* of a finished call */
 	struct s3_transfer *s3;     /* owned; of an unfinished storage request; NULL otherwise */
-	int result_fd;              /* owned; the directory of an artifact, or the response of a call or of the storage; -1: none */
+	struct buf response;        /* owned; of a finished call */
+	int result_fd;              /* owned; the directory of an artifact, or the response of the storage; -1: none */
 	int file_socket;            /* owned; where the spawner sends the file; -1: none */
 	int64_t secret;             /* index of the secret that is sent to file_socket */
-	struct request *next;
+	struct request *next, **at; /* in the list of the server, in the order of arrival */
+	struct request *same;       /* the next one with the same hash of its id */
+	struct request *owing, **owing_at; /* in the list of those that owe frames; owing_at NULL: not in it */
 };
 
 /*
  * Called when a request has ended; the daemon gets the result. The descriptor is moved; -1: none.
  */
 void request_end(struct request *r, enum net_outcome outcome, const char *error, int fd);
-/* The same for a call; sets id and ended_at. */
-void request_end_call(struct request *r, const struct net_call_result *end, int fd);
+/* The same for a call; sets id and ended_at. The response is moved. */
+void request_end_call(struct request *r, const struct net_call_result *end, struct buf *response);
 /* Requests the file of a secret, as request_need_file() does. */
 void request_need_secret(struct request *r, int64_t index, int socket);
 /*

@@ -19,7 +19,7 @@ struct transfer {
 	void (*on_end)(struct transfer *t, int result);
 	struct transfers *all; /* borrowed; NULL: not started */
 	char error[256];       /* libcurl's description of the error; empty: none */
-	struct transfer *next;
+	struct transfer *next, **at; /* in the list of 'all' */
 };
 
 /* All transfers of one object share their open connections; those of two objects do not. */
@@ -27,6 +27,8 @@ bool transfers_new(struct sd_event *ev /* borrowed */, struct transfers **ret, s
 void transfers_free(struct transfers *all); /* ends unfinished transfers without on_end() */
 AUTO_DEFINE(transfers);
 
+/* Makes 'easy', or takes that of an earlier transfer; its options are unset. */
+bool transfer_open(struct transfer *t, struct transfers *all, struct err *e);
 /* The other options of 'easy' are set already. False: libcurl refuses them. */
 bool transfer_start(struct transfer *t, struct transfers *all);
 /*
@@ -35,3 +37,4 @@ bool transfer_start(struct transfer *t, struct transfers *all);
  */
 int transfer_status(const struct transfer *t, usec_t *ret_retry_after);
 void transfer_done(struct transfer *t); /* ends it without on_end(); frees 'easy' */
+void transfer_give_back(struct transfer *t, struct transfers *all); /* the same, but keeps 'easy' for transfer_open() */

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import ssl
@@ -31,12 +32,15 @@ class Target(Web):
 
     def __init__(self, headers=()):
         self.requests, self.times, self.left, self.release = [], [], [], threading.Event()
+        self.peers = []  # subject of the client certificate of each request, and the connection
 
         def answer(request):
             length = int(request.headers.get("Content-Length") or 0)
             body = request.rfile.read(length)
             self.times.append(time.monotonic())
             self.requests.append((request.command, request.path, request.headers, body))
+            if isinstance(request.connection, ssl.SSLSocket):
+                self.peers.append((dict(request.connection.getpeercert()["subject"][0])["commonName"], request.client_address))
             word = request.path.split("/")[1].split("?")[0]
             while word == "slow" and not self.release.wait(0.05):
                 if select.select([request.connection], [], [], 0)[0] and not request.connection.recv(1, socket.MSG_PEEK):
@@ -412,6 +416,29 @@ def tls_is_verified_and_certificates_of_the_job_are_used():
         wrong = url.replace("localhost", "127.0.0.1")  # the certificate is for localhost
         run = d.wait_final(d.add(http="GET", url=wrong, **dict(files, tls_ca="CA", tls_cert="CERT", tls_key="KEY"))["id"], 60)
         assert run["state"] == "failed" and len(web.requests) == 1, attempts(d, run["id"])
+
+
+@case
+def a_tls_connection_is_used_by_calls_with_the_same_certificates_only():
+    with Target() as web, Daemon(ALLOW) as d:
+        d.start()
+        pki = make_certificates(d, ("server", "first", "second"))
+        shutil.copy(pki + "/first.pem", pki + "/wrong-ca.pem")
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(pki + "/server.pem", pki + "/server.key")
+        server.load_verify_locations(pki + "/ca.pem")
+        server.verify_mode = ssl.CERT_REQUIRED
+        web.server.socket = server.wrap_socket(web.server.socket, server_side=True)
+        url = web.url.replace("http://127.0.0.1", "https://localhost") + "/200"
+
+        def call(name, ca="ca"):
+            files = {"CA": "file:%s/%s.pem" % (pki, ca), "CERT": "file:%s/%s.pem" % (pki, name), "KEY": "file:%s/%s.key" % (pki, name)}
+            run = d.wait_final(d.add(http="GET", url=url, secrets=files, tls_ca="CA", tls_cert="CERT", tls_key="KEY")["id"], 60)
+            return run["state"]
+        # the memory files of one call have the numbers of those of the call before
+        assert [call(name) for name in ("first", "second", "first")] == ["succeeded"] * 3
+        assert [name for name, _ in web.peers] == ["first", "second", "first"], web.peers
+        assert call("first", "wrong-ca") == "failed" and len(web.requests) == 3, web.peers
 
 
 @case

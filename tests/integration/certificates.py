@@ -11,8 +11,8 @@ def openssl(*words, **more):
     return subprocess.run(["openssl", *words], check=True, capture_output=True, **more).stdout
 
 
-def make_certificates(d):
-    """A CA, a server certificate for localhost, and a client certificate, in d.dir/pki."""
+def make_certificates(d, names=("server", "client")):
+    """A CA and certificates for localhost, of the server and of a client, in d.dir/pki."""
     pki = os.path.join(d.dir, "pki")
     os.makedirs(pki, exist_ok=True)
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
@@ -20,7 +20,7 @@ def make_certificates(d):
         openssl("req", "-x509", *key, "-keyout", pki + "/ca.key", "-out", pki + "/ca.pem", "-subj", "/CN=test-ca", "-days", "30")
     with open(pki + "/ext", "w") as f:
         f.write("subjectAltName=DNS:localhost\n")
-    for name in ("server", "client"):
+    for name in names:
         openssl("req", *key, "-keyout", pki + "/%s.key.new" % name, "-out", pki + "/csr", "-subj", "/CN=" + name)
         openssl("x509", "-req", "-in", pki + "/csr", "-CA", pki + "/ca.pem", "-CAkey", pki + "/ca.key", "-CAcreateserial",
                 "-out", pki + "/%s.pem.new" % name, "-days", "30", "-extfile", pki + "/ext")

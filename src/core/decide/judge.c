@@ -113,6 +113,10 @@ static void judge_failure(const struct retry_policy *p, const struct judge_case 
 		SET_REASON(v, "stalled");
 	else if (c->outcome == ATTEMPT_NOT_STARTED)
 		SET_REASON(v, "not_started");
+	else if (c->outcome == ATTEMPT_FAILED && c->status > 0)
+		SET_REASON(v, "status %d", (int)c->status);
+	else if (c->outcome == ATTEMPT_FAILED && c->exit_code < 0 && !c->term_signal) /* a command has one of them */
+		SET_REASON(v, "the call failed");
 }
 
 /* The command exited, or was ended by a signal that the spawner did not send. */

@@ -421,6 +421,11 @@ static bool say_state(const struct why_facts *f, struct why_reason *ret)
 	case JOB_SUSPENDED:
 		if (why_denied(WHY_SUSPENDED, f->state_reason, f->owner.name, f->ref, ret))
 			return true;
+		if (f->state_reason && strcmp(f->state_reason, "gone") == 0) { /* --on-410 suspend */
+			why_say(ret, WHY_SUSPENDED, "it is suspended: gone (the server answered 410 to its call)");
+			why_type(ret, "jobctl resume %s", f->ref);
+			return true;
+		}
 		why_say(ret, WHY_SUSPENDED, "it is suspended: %s", f->state_reason ? f->state_reason : "the reason is unknown");
 		why_type(ret, "jobctl edit %s", f->ref);
 		return true;

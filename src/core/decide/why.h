@@ -146,9 +146,9 @@ bool why_is_wait(enum why_code c);
 
 /*
  * The outcome of a slot. 'ref' names the job in commands; 'error' is the error of the last attempt,
- * or NULL.
+ * or NULL. 'call': the job is a request, not a command.
  */
-void why_run(const struct run *r, const char *error, const char *ref, usec_t now, struct why_reason *ret);
+void why_run(const struct run *r, const char *error, bool call, const char *ref, usec_t now, struct why_reason *ret);
 
 /* A time without a run. */
 struct why_moment {

@@ -128,11 +128,30 @@ static const char *exit_words(int64_t code)
 	     : code == 126 ? " (its shell could not execute a program; the output names it)" : "";
 }
 
-static void say_failed(const struct run *r, const char *error, const char *ref, struct why_reason *ret)
+static const char *failed_words(const struct run *r, bool call, bool started)
+{
+	if (r->state == RUN_LOST)
+		return "its result is unknown: its node or spawner disappeared";
+	if (r->state == RUN_TIMED_OUT)
+		return "it exceeded its time limit and was ended";
+	if (call)
+		return r->reason && strcmp(r->reason, "not_started") == 0 ? "its call was not sent" : "its call failed";
+	return started ? "its command failed" : "its command could not be started";
+}
+
+/* A reason that the other words have said. */
+static bool reason_is_said(const char *reason, bool call, const char *how)
+{
+	return !reason || strcmp(reason, "not_started") == 0 ||
+		(call && how[0] && (strcmp(reason, "the call failed") == 0 || strcmp(reason, "timeout") == 0));
+}
+
+static void say_failed(const struct run *r, const char *error, bool call, const char *ref, struct why_reason *ret)
 {
 	enum why_code code = r->dead_at ? WHY_DEAD : r->state == RUN_TIMED_OUT ? WHY_TIMED_OUT
 						   : r->state == RUN_LOST ? WHY_LOST : WHY_FAILED;
 	bool started = r->state != RUN_FAILED || r->term_signal || r->exit_code >= 0;
+	bool error_told = r->state == RUN_FAILED || (call && r->state == RUN_TIMED_OUT);
 	char how[400] = "", tries[64] = "";
 
 	if (why_denied(WHY_DENIED, r->reason, r->owner, ref, ret))
@@ -143,17 +162,13 @@ static void say_failed(const struct run *r, const char *error, const char *ref, 
 		snprintf(how, sizeof(how), "exit code %" PRId64 "%s", r->exit_code, exit_words(r->exit_code));
 	if (!started && error)
 		snprintf(how, sizeof(how), "%s", error);
-	else if (r->state == RUN_FAILED && error) /* a message of the spawner besides the exit code */
+	else if (error_told && error) /* a message of the spawner besides the exit code */
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%.260s", how[0] ? "; " : "", error);
-	if (r->reason && strcmp(r->reason, "not_started") != 0)
+	if (!reason_is_said(r->reason, call, how))
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%s", how[0] ? ", " : "", r->reason);
 	if (r->attempt > 1)
 		snprintf(tries, sizeof(tries), " after %" PRId64 " attempts", r->attempt);
-	why_say(ret, code, "%s%s%s%s%s",
-		r->state == RUN_TIMED_OUT ? "it exceeded its time limit and was ended" : r->state == RUN_LOST
-			? "its result is unknown: its node or spawner disappeared"
-			: started ? "its command failed" : "its command could not be started",
-		tries, how[0] ? ": " : "", how, r->dead_at ? "; it is a dead letter" : "");
+	why_say(ret, code, "%s%s%s%s%s", failed_words(r, call, started), tries, how[0] ? ": " : "", how, r->dead_at ? "; it is a dead letter" : "");
 	if (r->dead_at)
 		why_type(ret, "jobctl dead show %s#%" PRId64, run_ref(r, ref), r->id);
 	else
@@ -167,7 +182,7 @@ static void say_open(const struct run *r, const char *ref, usec_t now, struct wh
 	why_now(&f, ret);
 }
 
-void why_run(const struct run *r, const char *error, const char *ref, usec_t now, struct why_reason *ret)
+void why_run(const struct run *r, const char *error, bool call, const char *ref, usec_t now, struct why_reason *ret)
 {
 	char at[RFC3339_MAX];
 
@@ -180,7 +195,7 @@ void why_run(const struct run *r, const char *error, const char *ref, usec_t now
 	case RUN_FAILED:
 	case RUN_TIMED_OUT:
 	case RUN_LOST:
-		say_failed(r, error, ref, ret);
+		say_failed(r, error, call, ref, ret);
 		break;
 	case RUN_CANCELLED:
 		say_run_cancelled(r, ref, ret);

@@ -339,6 +339,8 @@ static bool fields_fit(const struct job_spec *s, enum call_kind kind, struct err
 
 static bool check_no_command(const struct job_spec *s, const char *kind, struct err *e)
 {
+	if (s->http && !s->url && s->command.n == 1)
+		return err_field(e, kind, "'%.100s' is not a URL that begins with http:// or https://", s->command.v[0]);
 	if (s->command.n > 0 || s->script)
 		return err_field(e, kind, "a job has either a command or '%s', not both", kind);
 	if (s->stdin_data.data)

@@ -3,9 +3,14 @@
 #include "daemon/loop/net_client.h"
 #include "base/backoff.h"
 #include "base/background.h"
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/loop/net_outgoing.h"
+#include "daemon/loop/net_pending.h"
+#include "net/net_packet.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,22 +26,7 @@
 #define DOWN_PATIENCE (4 * USEC_SEC)
 /* Added to four times the timeout of a request, which is tried up to three times. */
 #define ANSWER_PATIENCE (60 * USEC_SEC)
-#define FRAMES_PER_TURN 64
-
-/* A frame that waits for space in the socket buffer. */
-struct outgoing {
-	struct net_frame frame;
-	int fd; /* owned; -1: none */
-	struct outgoing *next;
-};
-
-struct pending {
-	struct net_request request;
-	int payload;   /* owned */
-	usec_t until;  /* boottime: then the daemon answers it with NET_BUSY */
-	uint32_t life; /* of a call: the process of jobsched-net that has it; 0: none */
-	struct pending *next;
-};
+#define PACKETS_PER_TURN 64
 
 struct net_client {
 	sd_event *ev; /* borrowed */
@@ -54,54 +44,41 @@ struct net_client {
 	/* user mode: pidfd of the process that starts jobsched-net; NULL: none */
 	sd_event_source *launching;
 	pid_t launching_pid;
-	struct outgoing *first, **last;
-	struct pending *pending;
+	struct net_outgoing out;
+	sd_event_source *flush; /* sends the packets after the other events of this turn */
+	struct net_packet in;
+	struct net_pendings pending;
 	struct backoff backoff;
 	usec_t connect_at;    /* boottime: no attempt to connect before */
 };
 
 /* ---- sending ---- */
 
-static void outgoing_drop(struct net_client *c)
+static int on_flush(sd_event_source *source, void *arg)
 {
-	for (struct outgoing *o; (o = c->first);) {
-		c->first = o->next;
-		auto_fd_close(&o->fd);
-		free(o);
-	}
-	c->last = &c->first;
+	struct net_client *c = arg;
+	int r = c->fd >= 0 ? net_outgoing_flush(&c->out, c->fd) : 0;
+
+	(void)source;
+	if (r == -EAGAIN || r == -ETOOMANYREFS)
+		sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
+	else if (r < 0)
+		shutdown(c->fd, SHUT_RDWR); /* the loop sees the end of the connection */
+	else if (c->fd >= 0)
+		sd_event_source_set_io_events(c->source, EPOLLIN);
+	return 0;
 }
 
-static void outgoing_flush(struct net_client *c)
+/* The frame leaves with the others of this turn of the loop. */
+static void send_bytes(struct net_client *c, const struct net_frame *f, const struct buf *bytes, int fd /* moved */)
 {
-	for (struct outgoing *o; (o = c->first);) {
-		int r = net_frame_send(c->fd, &o->frame, o->fd);
-
-		if (r == -EAGAIN || r == -ETOOMANYREFS) {
-			sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
-			return;
-		}
-		if (r < 0) {
-			shutdown(c->fd, SHUT_RDWR); /* the loop sees the end of the connection */
-			return;
-		}
-		c->first = o->next;
-		if (!c->first)
-			c->last = &c->first;
-		auto_fd_close(&o->fd);
-		free(o);
-	}
-	sd_event_source_set_io_events(c->source, EPOLLIN);
+	net_outgoing_add(&c->out, f, bytes, fd);
+	sd_event_source_set_enabled(c->flush, SD_EVENT_ONESHOT);
 }
 
 static void send_frame(struct net_client *c, const struct net_frame *f, int fd /* moved */)
 {
-	struct outgoing *o = xcalloc(1, sizeof(*o));
-
-	*o = (struct outgoing){.frame = *f, .fd = fd};
-	*c->last = o;
-	c->last = &o->next;
-	outgoing_flush(c);
+	send_bytes(c, f, &(struct buf){}, fd);
 }
 
 static void send_settings(struct net_client *c)
@@ -124,29 +101,46 @@ static void send_deadline(struct net_client *c)
 	send_frame(c, &f, -1);
 }
 
-static bool is_call(const struct pending *p)
+static bool is_call(const struct net_pending *p)
 {
 	return p->request.id.kind == NET_KIND_CALL;
 }
 
 /* The connected jobsched-net is too old for the request. */
-static bool too_new(const struct net_client *c, const struct pending *p)
+static bool too_new(const struct net_client *c, const struct net_pending *p)
 {
 	return c->version && ((is_call(p) && c->version < NET_FRAME_VERSION_CALLS) ||
 		(p->request.id.kind == NET_KIND_S3 && c->version < NET_FRAME_VERSION_S3));
 }
 
+/* A small payload is part of the frame, since version 4. Otherwise the result is a memory file; -1: it could not be made. */
+static bool sends_bytes(const struct net_client *c, const struct net_pending *p)
+{
+	return c->version >= NET_FRAME_VERSION_BATCH && p->bytes.len > 0 && p->bytes.len <= NET_INLINE_MAX;
+}
+
+static int payload_descriptor(const struct net_pending *p)
+{
+	return p->bytes.len > 0 ? io_memfd_sealed("jobsched-net-request", p->bytes.data, p->bytes.len) : dup(p->payload);
+}
+
 /* A call waits for a version of jobsched-net that knows calls, and so do storage requests. */
-static void send_pending(struct net_client *c, struct pending *p)
+static void send_pending(struct net_client *c, struct net_pending *p)
 {
 	const struct net_client_kind *k = &c->kinds[p->request.id.kind];
 	struct net_frame f;
+	int fd = -1;
 
-	if (p->payload < 0 || too_new(c, p))
+	if ((p->payload < 0 && p->bytes.len == 0) || too_new(c, p))
 		return;
 	net_frame_init(&f, NET_REQUEST, c->version);
 	f.request = p->request;
-	send_frame(c, &f, dup(p->payload));
+	if (sends_bytes(c, p))
+		send_bytes(c, &f, &p->bytes, -1);
+	else if ((fd = payload_descriptor(p)) >= 0)
+		send_frame(c, &f, fd);
+	else
+		return; /* it has no result in time, and is answered with NET_BUSY */
 	if (is_call(p) && !p->life) {
 		p->life = c->life;
 		k->sent(&p->request.id, k->arg);
@@ -166,38 +160,18 @@ static void send_id(struct net_client *c, enum net_frame_type type, const struct
 
 /* ---- requests ---- */
 
-static struct pending *pending_take(struct net_client *c, const struct net_id *id)
-{
-	for (struct pending **at = &c->pending; *at; at = &(*at)->next)
-		if (net_frame_id_equal(&(*at)->request.id, id)) {
-			struct pending *p = *at;
-
-			*at = p->next;
-			return p;
-		}
-	return NULL;
-}
-
-static void pending_free(struct pending *p)
-{
-	if (!p)
-		return;
-	auto_fd_close(&p->payload);
-	free(p);
-}
-
-static void answer_busy(struct net_client *c, struct pending *p /* moved */, const char *why)
+static void answer_busy(struct net_client *c, struct net_pending *p /* moved */, const char *why)
 {
 	struct net_result r = {.id = p->request.id, .outcome = NET_BUSY};
 	const struct net_client_kind *k = &c->kinds[r.id.kind];
 
 	if (p->life) { /* it may have been executed */
-		pending_free(p);
+		net_pending_free(p);
 		k->lost(&r.id, why, k->arg);
 		return;
 	}
 	net_frame_text(r.error, sizeof(r.error), why);
-	pending_free(p);
+	net_pending_free(p);
 	k->result(&r, -1, k->arg);
 }
 
@@ -220,14 +194,12 @@ static void pending_expire(struct net_client *c)
 	usec_t now = clock_boot(c->o.clock);
 	bool down = c->fd < 0 && !c->launching && now - c->down_since >= DOWN_PATIENCE;
 
-	for (struct pending **at = &c->pending; *at;) {
-		struct pending *p = *at;
-
+	for (struct net_pending *p = c->pending.first; p;) {
 		if (p->until > now && !down && !too_new(c, p)) {
-			at = &p->next;
+			p = p->next;
 			continue;
 		}
-		*at = p->next;
+		net_pendings_take(&c->pending, &p->request.id);
 		if (c->version)
 			send_id(c, NET_CANCEL, &p->request.id);
 		answer_busy(c, p,
@@ -235,7 +207,7 @@ static void pending_expire(struct net_client *c)
 			: too_new(c, p)
 				? "jobsched-net is older than the daemon; restart it with 'systemctl restart jobsched-net'"
 				: "jobsched-net does not answer; restart it with 'systemctl restart jobsched-net'");
-		at = &c->pending; /* the callback may have added requests */
+		p = c->pending.first; /* the callback may have added requests */
 	}
 }
 
@@ -246,16 +218,14 @@ static void disconnected(struct net_client *c, const char *why);
 /* Calls that an earlier process of jobsched-net had are lost with it. */
 static void calls_lose(struct net_client *c)
 {
-	for (struct pending **at = &c->pending; *at;) {
-		struct pending *p = *at;
-
+	for (struct net_pending *p = c->pending.first; p;) {
 		if (!p->life || p->life == c->life) {
-			at = &p->next;
+			p = p->next;
 			continue;
 		}
-		*at = p->next;
+		net_pendings_take(&c->pending, &p->request.id);
 		answer_busy(c, p, "jobsched-net ended during the call");
-		at = &c->pending; /* the callback may have added requests */
+		p = c->pending.first; /* the callback may have added requests */
 	}
 }
 
@@ -273,7 +243,7 @@ static void on_welcome(struct net_client *c, const struct net_frame *f)
 	for (int k = 1; k < NET_KIND_MAX; k++)
 		if (c->kinds[k].hold)
 			c->kinds[k].hold(c, c->kinds[k].arg);
-	for (struct pending *p = c->pending; p; p = p->next)
+	for (struct net_pending *p = c->pending.first; p; p = p->next)
 		send_pending(c, p);
 	net_frame_init(&sync, NET_SYNC, c->version);
 	send_frame(c, &sync, -1);
@@ -288,8 +258,22 @@ static void synced(struct net_client *c)
 		c->o.synced(c->o.arg);
 }
 
-static void handle_frame(struct net_client *c, const struct net_frame *f, int *fd)
+/* The response of a call is in the frame or in the descriptor. */
+static void handle_call_result(struct net_client *c, const struct net_received *in, int fd)
 {
+	const struct net_client_kind *k = &c->kinds[NET_KIND_CALL];
+	const struct net_call_result *r = &in->frame.call;
+	AUTO_DONE(buf) bytes = {};
+
+	net_pending_free(net_pendings_take(&c->pending, &r->id));
+	if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0 && io_read_all(fd, &bytes, (size_t)r->kept) < 0)
+		buf_clear(&bytes);
+	k->call_result(r, in->len > 0 ? in->bytes : bytes.data, in->len > 0 ? in->len : bytes.len, k->arg);
+}
+
+static void handle_frame(struct net_client *c, const struct net_received *in, int *fd)
+{
+	const struct net_frame *f = &in->frame;
 	const struct net_client_kind *k;
 
 	switch (f->type) {
@@ -297,7 +281,7 @@ static void handle_frame(struct net_client *c, const struct net_frame *f, int *f
 		on_welcome(c, f);
 		break;
 	case NET_RESULT:
-		pending_free(pending_take(c, &f->result.id));
+		net_pending_free(net_pendings_take(&c->pending, &f->result.id));
 		k = &c->kinds[f->result.id.kind];
 		k->result(&f->result, STEAL_FD(*fd), k->arg);
 		break;
@@ -312,9 +296,7 @@ static void handle_frame(struct net_client *c, const struct net_frame *f, int *f
 			k->need_file(&f->id, STEAL_FD(*fd), k->arg);
 		break;
 	case NET_CALL_RESULT:
-		pending_free(pending_take(c, &f->call.id));
-		k = &c->kinds[NET_KIND_CALL];
-		k->call_result(&f->call, STEAL_FD(*fd), k->arg);
+		handle_call_result(c, in, *fd);
 		break;
 	case NET_NEED_SECRET:
 		k = &c->kinds[NET_KIND_CALL];
@@ -328,34 +310,44 @@ static void handle_frame(struct net_client *c, const struct net_frame *f, int *f
 	}
 }
 
-/* Reads one frame. False: no frame is available, or the connection is closed. */
-static bool receive_frame(struct net_client *c)
+/* False: the connection is closed. */
+static bool handle_next(struct net_client *c, size_t *at, int *fd)
 {
-	AUTO_FD fd = -1;
-	struct net_frame f;
+	struct net_received in;
+	const struct net_frame *f = &in.frame;
 	struct err e = {};
-	size_t len = 0;
-	int r = net_frame_recv(c->fd, &f, &len, &fd);
 
-	if (r == -EAGAIN)
-		return false;
-	if (r < 0 || len == 0) {
-		disconnected(c, r < 0 ? strerror(-r) : "it closed the connection");
-		return false;
-	}
-	if (!net_frame_check(&f, len, fd >= 0, NET_FROM_NET, c->version, &e)) {
+	if (!net_packet_next(&c->in, at, *fd >= 0, NET_FROM_NET, c->version, &in, &e)) {
 		disconnected(c, e.msg);
 		return false;
 	}
-	if (f.type == NET_REFUSED || f.type == NET_SUPERSEDED) {
+	if (f->type == NET_REFUSED || f->type == NET_SUPERSEDED) {
 		/* jobsched-net serves a newer daemon; this one is about to end */
-		c->superseded = f.type == NET_SUPERSEDED;
-		disconnected(
-			c, f.type == NET_REFUSED ? f.refused.error : "it serves another daemon");
+		c->superseded = f->type == NET_SUPERSEDED;
+		disconnected(c, f->type == NET_REFUSED ? f->refused.error : "it serves another daemon");
 		return false;
 	}
-	handle_frame(c, &f, &fd);
+	handle_frame(c, &in, fd);
 	return c->fd >= 0;
+}
+
+/* Reads one packet. False: none is available, or the connection is closed. */
+static bool receive_packet(struct net_client *c)
+{
+	AUTO_FD fd = -1;
+	size_t at = 0;
+	int r = net_packet_recv(c->fd, &c->in, &fd);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0 || c->in.len == 0) {
+		disconnected(c, r < 0 ? strerror(-r) : "it closed the connection");
+		return false;
+	}
+	while (at < c->in.len)
+		if (!handle_next(c, &at, &fd))
+			return false;
+	return true;
 }
 
 static int on_net_socket(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -365,8 +357,8 @@ static int on_net_socket(sd_event_source *source, int fd, uint32_t events, void 
 	(void)source;
 	(void)fd;
 	if (events & EPOLLOUT)
-		outgoing_flush(c);
-	for (int i = 0; i < FRAMES_PER_TURN && receive_frame(c);)
+		on_flush(NULL, c);
+	for (int i = 0; i < PACKETS_PER_TURN && receive_packet(c);)
 		i++;
 	return 0;
 }
@@ -380,7 +372,7 @@ static void close_socket(struct net_client *c)
 		close(c->fd);
 	c->fd = -1;
 	c->version = 0;
-	outgoing_drop(c);
+	net_outgoing_drop(&c->out);
 }
 
 /* Logs the first failure and then one line a minute. */
@@ -410,7 +402,7 @@ static void disconnected(struct net_client *c, const char *why)
 	if (was_connected && !c->superseded)
 		log_down(c);
 	synced(c);
-	if (!c->superseded && (!c->o.program || c->pending))
+	if (!c->superseded && (!c->o.program || c->pending.first))
 		net_timer_set(c, delay);
 }
 
@@ -525,48 +517,63 @@ static int on_net_timer(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	if (clock_boot(c->o.clock) >= c->connect_at)
-		net_connect_now(c, c->pending != NULL);
+		net_connect_now(c, c->pending.first != NULL);
 	pending_expire(c);
-	if (c->pending || (c->fd < 0 && !c->o.program && !c->superseded))
+	if (c->pending.first || (c->fd < 0 && !c->o.program && !c->superseded))
 		net_timer_set(c, RETRY_DELAY);
 	return 0;
 }
 
-void net_client_request(struct net_client *c, const struct net_request *r, int payload)
+static void pending_start(struct net_client *c, struct net_pending *p)
 {
-	struct pending *p, **last = &c->pending;
+	const struct net_request *r = &p->request;
 
-	for (; *last; last = &(*last)->next)
-		if (net_frame_id_equal(&(*last)->request.id, &r->id)) {
-			close(payload);
-			return;
-		}
-	p = xcalloc(1, sizeof(*p));
-	*p = (struct pending){.request = *r, .payload = payload,
-		.until = clock_boot(c->o.clock) +
-			(r->id.kind == NET_KIND_CALL ? r->timeout : 4 * r->timeout) + ANSWER_PATIENCE};
-	*last = p;
+	p->until = clock_boot(c->o.clock) + (r->id.kind == NET_KIND_CALL ? r->timeout : 4 * r->timeout) + ANSWER_PATIENCE;
 	if (c->version)
 		send_pending(c, p);
 	/* through the timer, because the callback must not be called from here */
 	net_timer_set(c, c->fd < 0 && clock_boot(c->o.clock) >= c->connect_at ? 0 : RETRY_DELAY);
 }
 
+void net_client_request(struct net_client *c, const struct net_request *r, int payload)
+{
+	struct net_pending *p;
+
+	if (net_pendings_find(&c->pending, &r->id)) {
+		close(payload);
+		return;
+	}
+	p = net_pendings_add(&c->pending, r);
+	p->payload = payload;
+	pending_start(c, p);
+}
+
+void net_client_request_bytes(struct net_client *c, const struct net_request *r, struct buf *payload)
+{
+	struct net_pending *p;
+
+	if (net_pendings_find(&c->pending, &r->id))
+		return;
+	p = net_pendings_add(&c->pending, r);
+	p->bytes = *payload;
+	*payload = (struct buf){};
+	pending_start(c, p);
+}
+
 void net_client_adopt(struct net_client *c, const struct net_id *id, usec_t timeout)
 {
-	struct pending *p = xcalloc(1, sizeof(*p));
+	struct net_pending *p = net_pendings_add(&c->pending, &(struct net_request){.id = *id, .timeout = timeout});
 
-	*p = (struct pending){.request = {.id = *id, .timeout = timeout}, .payload = -1, .life = c->life,
-		.until = clock_boot(c->o.clock) + timeout + ANSWER_PATIENCE, .next = c->pending};
-	c->pending = p;
+	p->life = c->life;
+	p->until = clock_boot(c->o.clock) + timeout + ANSWER_PATIENCE;
 	net_timer_set(c, RETRY_DELAY);
 }
 
 void net_client_cancel(struct net_client *c, const struct net_id *id)
 {
-	struct pending *p = pending_take(c, id);
+	struct net_pending *p = net_pendings_take(&c->pending, id);
 
-	pending_free(p);
+	net_pending_free(p);
 	send_id(c, NET_CANCEL, id);
 }
 
@@ -636,11 +643,13 @@ bool net_client_new(struct sd_event *ev, const struct net_client_options *o,
 	c->ev = ev;
 	c->o = *o;
 	c->fd = -1;
-	c->last = &c->first;
 	c->backoff = (struct backoff){.min = RETRY_DELAY, .max = RETRY_DELAY};
 	c->deadline = USEC_NEVER;
 	r = sd_event_add_time(ev, &c->timer, CLOCK_BOOTTIME, 0, 1, on_net_timer, c);
-	if (r < 0 || (r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF)) < 0)
+	if (r >= 0)
+		r = sd_event_add_defer(ev, &c->flush, on_flush, c);
+	if (r < 0 || (r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF)) < 0 ||
+		(r = sd_event_source_set_enabled(c->flush, SD_EVENT_OFF)) < 0)
 		return err_errno(e, -r, "could not make a timer");
 	*ret = STEAL(c);
 	return true;
@@ -650,14 +659,13 @@ void net_client_free(struct net_client *c)
 {
 	if (!c)
 		return;
+	if (c->fd >= 0)
+		net_outgoing_flush(&c->out, c->fd);
 	close_socket(c);
-	while (c->pending) {
-		struct pending *p = c->pending;
-
-		c->pending = p->next;
-		pending_free(p);
-	}
+	net_pendings_done(&c->pending);
+	free(c->out.spare);
 	sd_event_source_disable_unref(c->timer);
+	sd_event_source_disable_unref(c->flush);
 	sd_event_source_disable_unref(c->launching);
 	free(c);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct buf;
 struct err;
 struct net_client;
 struct sd_event;
@@ -30,7 +31,7 @@ struct net_client_kind {
 	 * For calls. 'sent': the request has left; it is not repeated to another process of jobsched-net. 'lost': that
 	 * process is gone or does not answer. 'need_secret' as need_file, for the secret with this index.
 	 */
-	void (*call_result)(const struct net_call_result *r, int fd /* moved; -1: none */, void *arg);
+	void (*call_result)(const struct net_call_result *r, const char *response, size_t len, void *arg);
 	void (*sent)(const struct net_id *id, void *arg);
 	void (*lost)(const struct net_id *id, const char *why, void *arg);
 	void (*need_secret)(const struct net_id *id, int64_t index, int fd /* moved */, void *arg);
@@ -70,6 +71,8 @@ void net_client_set_deadline(struct net_client *c, usec_t end_at);
 
 /* A repeated request is ignored. The payload is a descriptor of net_payload_memfd(), moved. */
 void net_client_request(struct net_client *c, const struct net_request *r, int payload);
+/* The same with the bytes of net_payload_encode(), moved. They are sent without a descriptor if they are few. */
+void net_client_request_bytes(struct net_client *c, const struct net_request *r, struct buf *payload);
 /* A call that the connected process reported with 'has': it is reported as lost if that process ends. */
 void net_client_adopt(struct net_client *c, const struct net_id *id, usec_t timeout);
 void net_client_cancel(struct net_client *c, const struct net_id *id); /* without a result */

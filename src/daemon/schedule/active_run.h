@@ -58,6 +58,7 @@ struct active_run {
 	bool stopped;            /* it ended because the spawner was told to stop */
 	struct active_run *next_held;
 	bool start_recorded;
+	usec_t record_at;        /* boottime: its start is recorded then if it still runs */
 	enum start_failure refused; /* why the spawner denied it; START_ERROR: not denied */
 	bool recording;          /* the end has been submitted to the store */
 	bool late;               /* the store has refused the end before */

@@ -59,7 +59,7 @@ bool dispatcher_call_start(struct dispatcher *d, struct active_run *a, const str
 		.endpoint = d->o.lambda_endpoint,
 		.start_by = clock_boot(d->o.clock) + START_PATIENCE,
 		.ends_with_lease = !a->outlives_lease};
-	int payload;
+	AUTO_DONE(buf) payload = {};
 
 	dispatcher_call_note(a, c->spec);
 	dispatcher_trace_vars(d, a, c->spec, c->trigger, &trace);
@@ -69,18 +69,16 @@ bool dispatcher_call_start(struct dispatcher *d, struct active_run *a, const str
 		from.callback = callback = callbacks_url(d->o.callbacks, a->run->id, a->run->fence);
 	if (!call_texts_build(&t, &from, e))
 		return false;
-	payload = net_payload_memfd((const char *const *)t.texts.v, t.texts.n, t.body.data, t.body.len, e);
-	if (payload < 0 || !failpoint_ok(FP_GRANT_SEND, e)) {
-		auto_fd_close(&payload);
+	if (!net_payload_encode((const char *const *)t.texts.v, t.texts.n, t.body.data, t.body.len, &payload, e) ||
+		!failpoint_ok(FP_GRANT_SEND, e))
 		return false;
-	}
 	active_runs_set_stage(&d->active_runs, a, ACTIVE_RUN_FETCHING);
-	net_client_request(d->o.net,
+	net_client_request_bytes(d->o.net,
 		&(struct net_request){.id = id_of(a),
 			.uid = owner_uid(a->run->uid),
 			.limit = a->end.number,
 			.timeout = call_texts_timeout(c->timeout, a->asynchronous)},
-		payload);
+		&payload);
 	return true;
 }
 
@@ -154,36 +152,36 @@ static const enum attempt_outcome outcomes[NET_CALL_OUTCOME_MAX] = {
 };
 
 /* The results of a call that has succeeded. The start of a response that is longer than what is kept is not known. */
-static void results_read(struct active_run *a, const struct net_call_result *r, const struct buf *response)
+static void results_read(struct active_run *a, const struct net_call_result *r, const char *response, size_t len)
 {
 	if (!a->reports_results || r->outcome != NET_CALL_OK)
 		return;
 	strv_done(&a->results);
 	if (r->bytes > r->kept)
 		a->end.error = xprintf("its response has more than %d bytes and gives no results", NET_KEPT_MAX);
-	else if (response->len > 0)
-		results_json_from_response(response->data, response->len, &a->results, &a->end.error);
+	else if (len > 0)
+		results_json_from_response(response, len, &a->results, &a->end.error);
 }
 
-static void response_read(struct active_run *a, const struct net_call_result *r, int fd)
+static void response_read(struct active_run *a, const struct net_call_result *r, const char *response, size_t len)
 {
-	AUTO_DONE(buf) bytes = {};
 	AUTO_DONE(buf) text = {};
 
 	a->response = NULL;
-	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0 || io_read_all(fd, &bytes, (size_t)r->kept) < 0)
+	if (len == 0)
 		return;
-	buf_base64(&text, bytes.data ? bytes.data : "", bytes.len);
+	buf_base64(&text, response, len);
 	a->response = buf_steal(&text);
-	results_read(a, r, &bytes);
+	results_read(a, r, response, len);
 }
 
-static void call_end_copy(const struct dispatcher *d, struct active_run *a, const struct net_call_result *r, int fd)
+static void call_end_copy(const struct dispatcher *d, struct active_run *a, const struct net_call_result *r,
+	const char *response, size_t len)
 {
 	struct attempt *end = &a->end;
 	usec_t age = clock_boot(d->o.clock) - r->ended_at;
 
-	response_read(a, r, fd);
+	response_read(a, r, response, len);
 	end->outcome = outcomes[r->outcome];
 	end->exit_code = r->outcome == NET_CALL_OK ? 0 : -1;
 	end->ended_at = clock_now(d->o.clock) - (age > 0 ? age : 0);
@@ -201,11 +199,10 @@ static void call_end_copy(const struct dispatcher *d, struct active_run *a, cons
 	a->stopped = r->outcome == NET_CALL_LATE; /* nothing was sent, so nothing was lost */
 }
 
-static void on_call_result(const struct net_call_result *r, int fd, void *arg)
+static void on_call_result(const struct net_call_result *r, const char *response, size_t len, void *arg)
 {
 	struct dispatcher *d = arg;
 	struct active_run *a = active_runs_get(&d->active_runs, r->id.id, r->id.attempt);
-	AUTO_FD response = fd;
 
 	if (a && a->stage == ACTIVE_RUN_ENDED)
 		return;
@@ -215,7 +212,7 @@ static void on_call_result(const struct net_call_result *r, int fd, void *arg)
 		return;
 	}
 	if (a) {
-		call_end_copy(d, a, r, response);
+		call_end_copy(d, a, r, response, len);
 		dispatcher_end_run(d, a);
 		dispatcher_count_end(d);
 	} else { /* the store decides by run and fence, as for the end of a command */
@@ -224,7 +221,7 @@ static void on_call_result(const struct net_call_result *r, int fd, void *arg)
 		*run = (struct run){.id = r->id.id, .fence = r->id.attempt, .attempt = r->number};
 		a = active_run_new(run, ACTIVE_RUN_ENDED);
 		a->call = true;
-		call_end_copy(d, a, r, response);
+		call_end_copy(d, a, r, response, len);
 		dispatcher_end_unknown_run(d, a);
 	}
 	d->o.on_change(d->o.arg);

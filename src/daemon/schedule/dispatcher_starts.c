@@ -27,6 +27,8 @@
 
 /* A run that ends within this time is written once, at its end. */
 #define STARTED_DELAY (20 * USEC_MSEC)
+#define CALL_STARTED_DELAY (250 * USEC_MSEC) /* most targets answer a call earlier */
+#define STARTED_PAUSE (10 * USEC_MSEC)       /* between two looks at all runs */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
 /* After the spawner refused because the lease has expired. */
@@ -206,12 +208,13 @@ void dispatcher_report_not_started(struct dispatcher *d, const struct spawn_repo
 
 static void record_starts_in(struct dispatcher *d, usec_t delay)
 {
+	uint64_t at = (uint64_t)(clock_boot(&clock_system) + delay), armed = 0;
 	int enabled = SD_EVENT_OFF;
 
 	sd_event_source_get_enabled(d->started_timer, &enabled);
-	if (enabled != SD_EVENT_OFF)
+	if (enabled != SD_EVENT_OFF && sd_event_source_get_time(d->started_timer, &armed) >= 0 && armed <= at)
 		return;
-	sd_event_source_set_time_relative(d->started_timer, (uint64_t)delay);
+	sd_event_source_set_time(d->started_timer, at);
 	sd_event_source_set_enabled(d->started_timer, SD_EVENT_ONESHOT);
 }
 
@@ -235,6 +238,7 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 {
 	struct dispatcher *d = arg;
 	struct active_run *a;
+	usec_t now = clock_boot(d->o.clock), next = USEC_NEVER;
 
 	(void)source;
 	(void)usec;
@@ -243,6 +247,10 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 
 		if (a->stage != ACTIVE_RUN_RUNNING || a->start_recorded)
 			continue;
+		if (a->record_at > now) {
+			next = a->record_at < next ? a->record_at : next;
+			continue;
+		}
 		a->start_recorded = true;
 		op = op_new(OP_STARTED, on_start_recorded, d);
 		op_fill(run_started_op(op), .node = d->o.node_id,
@@ -252,6 +260,8 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 		op->patient = true;
 		store_thread_submit(d->o.store, op);
 	}
+	if (next != USEC_NEVER)
+		record_starts_in(d, next - now > STARTED_PAUSE ? next - now : STARTED_PAUSE);
 	return 0;
 }
 
@@ -263,6 +273,7 @@ void dispatcher_run_started(struct dispatcher *d, struct active_run *a, int64_t 
 	a->end.started_at = started_at;
 	metrics_observe(d->o.metrics, METRIC_LATENESS, 0, started_at - a->run->due_at);
 	long_runs_watch(d->long_runs, a);
+	a->record_at = clock_boot(d->o.clock) + (a->call ? CALL_STARTED_DELAY : STARTED_DELAY);
 	if (!a->start_recorded)
-		record_starts_in(d, STARTED_DELAY);
+		record_starts_in(d, a->call ? CALL_STARTED_DELAY : STARTED_DELAY);
 }

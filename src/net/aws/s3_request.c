@@ -171,7 +171,11 @@ static void answer_describe(const struct s3_transfer *t, long status, struct buf
 	s3_xml_text(xml, "Message", &message);
 	buf_printf(&both, "%.60s%s%.200s", code.len ? code.data : "", code.len && message.len ? ": " : "",
 		message.len ? message.data : "");
+	while (both.len > 0 && both.data[both.len - 1] == '.')
+		both.len--;
 	text_escape(out, both.data, both.len);
+	if (status == 401 || status == 403)
+		buf_str(out, "; check the AWS credentials of jobsched-net, see jobsched-net(8)");
 }
 
 /* The keys may have been replaced; then the next request uses the new ones. */

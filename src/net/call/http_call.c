@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "core/job/call.h"
 #include "net/call/call_sign.h"
@@ -27,7 +28,8 @@
 #define RESPONSE_MAX (INT64_C(16) << 20) /* a longer response is an error */
 #define CONNECT_TIMEOUT_MS 30000L
 #define ACCEPT_TIMEOUT (5 * USEC_MIN)    /* of the request of an asynchronous call */
-#define PATH_TEXT 32
+#define DIGEST_BYTES 16                  /* of the SHA-256 of a file, in its path */
+#define PATH_TEXT (32 + 16 * DIGEST_BYTES)
 
 struct http_call {
 	struct net_call call;        /* the first member */
@@ -106,6 +108,8 @@ static enum net_call_outcome judge_response(struct http_call *c, int status, str
 	if (v == CALL_SUCCEEDED)
 		return NET_CALL_OK;
 	buf_printf(error, "the server answered %d", status);
+	if (c->call.p.expect_status && status < 300)
+		buf_printf(error, " instead of %.100s", c->call.p.expect_status);
 	if (status >= 300 && status < 400)
 		buf_str(error, "; redirects are not followed, use the final URL");
 	net_call_quote(&c->call, error);
@@ -128,6 +132,8 @@ static enum net_call_outcome judge_transfer(struct http_call *c, CURLcode result
 			c->call.p.expect_size && c->call.p.expect_size < RESPONSE_MAX ? c->call.p.expect_size : RESPONSE_MAX);
 	else
 		buf_str(error, c->transfer.error[0] ? c->transfer.error : curl_easy_strerror(result));
+	if (result == CURLE_SSL_CONNECT_ERROR && error->data && strstr(error->data, "wrong version number"))
+		buf_str(error, "; the server does not speak TLS on this port");
 	if (result == CURLE_OPERATION_TIMEDOUT)
 		return NET_CALL_TIMED_OUT;
 	for (size_t i = 0; i < ELEMENTS(final); i++)
@@ -142,7 +148,7 @@ static void http_call_done(struct net_call *call)
 {
 	struct http_call *c = (struct http_call *)call;
 
-	transfer_done(&c->transfer);
+	transfer_give_back(&c->transfer, call->shared);
 	sd_event_source_disable_unref(c->waiting);
 	curl_slist_free_all(c->headers);
 	for (size_t i = 0; i < ELEMENTS(c->files); i++)
@@ -240,6 +246,25 @@ static bool signature_add(struct http_call *c, struct err *e)
 	return true;
 }
 
+/*
+ * The path of a memory file. libcurl uses open connections, TLS sessions and parsed CA certificates again if the paths of the
+ * files are equal, and the number of a descriptor soon belongs to the file of another job. So the path depends on the content:
+ * each bit of its digest is '/' or '/.', which lead to the same file.
+ */
+static void tls_path(char path[PATH_TEXT], int fd, const struct buf *content)
+{
+	unsigned char digest[SHA256_LEN];
+	struct sha256 s;
+	char *at = stpcpy(path, "/proc/self/fd");
+
+	sha256_init(&s);
+	sha256_add(&s, content->data, content->len);
+	sha256_end(&s, digest);
+	for (size_t i = 0; i < 8 * DIGEST_BYTES; i++)
+		at = stpcpy(at, digest[i / 8] >> i % 8 & 1 ? "/." : "/");
+	snprintf(at, (size_t)(path + PATH_TEXT - at), "/%d", fd);
+}
+
 /* libcurl reads the files by name, and every TLS library supports that. */
 static bool tls_file_set(struct http_call *c, size_t at, CURLoption option, const char *secret,
 	struct err *e)
@@ -254,13 +279,16 @@ static bool tls_file_set(struct http_call *c, size_t at, CURLoption option, cons
 	c->files[at] = io_memfd_sealed("jobsched-tls", value->data, value->len);
 	if (c->files[at] < 0)
 		return err_errno(e, -c->files[at], "could not make a memory file");
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->files[at]);
+	tls_path(path, c->files[at], value);
 	return curl_easy_setopt(c->transfer.easy, option, path) == CURLE_OK ||
 		err_set(e, ERR_INTERNAL, "libcurl does not support TLS files");
 }
 
 static bool tls_set(struct http_call *c, struct err *e)
 {
+	/* otherwise the certificates of the system would be accepted, too */
+	if (c->call.p.tls_ca && curl_easy_setopt(c->transfer.easy, CURLOPT_CAPATH, NULL) != CURLE_OK)
+		return err_set(e, ERR_INTERNAL, "libcurl does not support TLS files");
 	return tls_file_set(c, 0, CURLOPT_CAINFO, c->call.p.tls_ca, e) &&
 		tls_file_set(c, 1, CURLOPT_SSLCERT, c->call.p.tls_cert, e) &&
 		tls_file_set(c, 2, CURLOPT_SSLKEY, c->call.p.tls_key, e);
@@ -312,10 +340,7 @@ static bool http_call_send(struct net_call *call, struct err *e)
 	c->transfer.on_end = on_call_end;
 	if (!url || !headers_add(c, e) || !signature_add(c, e))
 		return false;
-	c->transfer.easy = curl_easy_init();
-	if (!c->transfer.easy)
-		return err_set(e, ERR_INTERNAL, "could not start libcurl");
-	if (!tls_set(c, e))
+	if (!transfer_open(&c->transfer, call->shared, e) || !tls_set(c, e))
 		return false;
 	ok = options_set(c, url) && failpoint_ok(FP_CALL_SEND, e) && transfer_start(&c->transfer, call->shared);
 	explicit_bzero(url, strlen(url));

@@ -2,7 +2,6 @@
 /* Starts calls after their secrets were read, and reports their ends. */
 #include "net/call/net_call.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/text.h"
 #include "core/job/call.h"
 #include "net/call/http_call.h"
@@ -46,6 +45,8 @@ void net_call_quote(const struct net_call *c, struct buf *error)
 {
 	size_t n = c->response.len < RESPONSE_SHOWN ? c->response.len : RESPONSE_SHOWN;
 
+	while (n > 0 && strchr(" \r\n", c->response.data[n - 1]))
+		n--;
 	if (n == 0)
 		return;
 	buf_str(error, ": ");
@@ -70,20 +71,20 @@ void net_call_drop(struct request *r)
 
 void net_call_end(struct net_call *c, struct net_call_result *end, struct buf *error)
 {
+	AUTO_DONE(buf) response = {};
 	struct request *r = c->request;
-	int fd = -1;
 
 	call_secrets_mask(&c->secrets, error);
 	call_secrets_mask(&c->secrets, &c->response);
 	net_call_cut(c);
-	if (c->response.len > 0)
-		fd = io_memfd_sealed("jobsched-response", c->response.data, c->response.len);
 	end->bytes = c->bytes > (int64_t)c->response.len ? c->bytes : (int64_t)c->response.len;
-	end->kept = fd >= 0 ? (int64_t)c->response.len : 0;
+	end->kept = (int64_t)c->response.len;
+	response = c->response;
+	c->response = (struct buf){};
 	net_frame_text(end->error, sizeof(end->error), error->data);
 	r->call = NULL;
 	net_call_free(c);
-	request_end_call(r, end, fd);
+	request_end_call(r, end, &response);
 }
 
 void net_call_fail(struct net_call *c, enum net_call_outcome outcome, const char *why)

@@ -153,6 +153,23 @@ static void a_call_has_no_command_and_declares_its_secrets(void **state)
 	assert_false(job_spec_check(&s, &e)); /* the other fields need 'http' */
 }
 
+static void a_text_that_is_not_a_url_is_named(void **state)
+{
+	struct job_spec s;
+	struct err e = {};
+
+	(void)state;
+	job_spec_init(&s);
+	s.http = xstrdup("GET");
+	strv_add(&s.command, "ftp://example.org/");
+	assert_false(call_check(&s, &e));
+	assert_string_equal(e.msg, "'ftp://example.org/' is not a URL that begins with http:// or https://");
+	strv_add(&s.command, "and more");
+	assert_false(call_check(&s, &e));
+	assert_non_null(strstr(e.msg, "not both"));
+	job_spec_done(&s);
+}
+
 static void broker_lists_are_split(void **state)
 {
 	static const char *const good[] = {"kafka/t", "kafka1:9092,kafka-2.example.org/t.x_y-1", "[2001:db8::1]:9092,10.0.0.1:1/t"};
@@ -216,6 +233,7 @@ int main(void)
 		TEST(the_host_of_a_url_is_found),
 		TEST(references_to_secrets_are_found),
 		TEST(a_call_has_no_command_and_declares_its_secrets),
+		TEST(a_text_that_is_not_a_url_is_named),
 		TEST(broker_lists_are_split),
 		TEST(functions_are_allowed_by_user_and_pattern),
 	};

@@ -270,6 +270,8 @@ static void a_job_without_a_run_says_what_comes_next_or_why_nothing_will(void **
 	f.state = JOB_SUSPENDED;
 	f.state_reason = "no zone 'Mars'";
 	expect(&f, WHY_SUSPENDED, "no zone 'Mars'", "jobctl edit backup");
+	f.state_reason = "gone";
+	expect(&f, WHY_SUSPENDED, "it is suspended: gone (the server answered 410 to its call)", "jobctl resume backup");
 	f.state_reason = "no_such_user";
 	f.owner.name = "ann";
 	expect(&f, WHY_SUSPENDED, "it is suspended: its owner 'ann' no longer exists", "jobctl resume backup");
@@ -300,7 +302,7 @@ static void expect_run(struct run r, const char *reason, enum why_code code, con
 	r.id = 17;
 	r.reason = (char *)reason;
 	r.ended_at = NOW;
-	why_run(&r, NULL, "backup", NOW, &why);
+	why_run(&r, NULL, false, "backup", NOW, &why);
 	assert_string_equal(why_code_name(why.code), why_code_name(code));
 	if (!strstr(why.message, message))
 		fail_msg("'%s' is not in '%s'", message, why.message);
@@ -332,15 +334,34 @@ static void a_program_that_is_missing_is_named(void **state)
 	struct why_reason why;
 
 	(void)state;
-	why_run(&r, "could not run 'bakcup': No such file or directory", "backup", NOW, &why);
+	why_run(&r, "could not run 'bakcup': No such file or directory", false, "backup", NOW, &why);
 	assert_string_equal(why.message, "its command could not be started: could not run 'bakcup': No such file or directory");
 	r.exit_code = 127;
 	r.reason = NULL;
-	why_run(&r, NULL, "backup", NOW, &why);
+	why_run(&r, NULL, false, "backup", NOW, &why);
 	assert_non_null(strstr(why.message, "did not find a program"));
 	r.exit_code = 1;
-	why_run(&r, "'sudo' is a set-user-ID program", "backup", NOW, &why);
+	why_run(&r, "'sudo' is a set-user-ID program", false, "backup", NOW, &why);
 	assert_string_equal(why.message, "its command failed: exit code 1; 'sudo' is a set-user-ID program");
+}
+
+static void a_call_is_not_called_a_command(void **state)
+{
+	struct run r = {.id = 17, .state = RUN_FAILED, .exit_code = -1, .attempt = 1, .reason = (char *)"status 404 is final"};
+	struct why_reason why;
+
+	(void)state;
+	why_run(&r, "the server answered 404", true, "backup", NOW, &why);
+	assert_string_equal(why.message, "its call failed: the server answered 404, status 404 is final");
+	r.reason = (char *)"the call failed";
+	why_run(&r, "Could not resolve host", true, "backup", NOW, &why);
+	assert_string_equal(why.message, "its call failed: Could not resolve host");
+	r.reason = (char *)"not_started";
+	why_run(&r, "the secret 't' could not be read", true, "backup", NOW, &why);
+	assert_string_equal(why.message, "its call was not sent: the secret 't' could not be read");
+	r = (struct run){.id = 17, .state = RUN_TIMED_OUT, .exit_code = -1, .attempt = 1, .reason = (char *)"timeout"};
+	why_run(&r, "the target has not reported the end in time", true, "backup", NOW, &why);
+	assert_string_equal(why.message, "it exceeded its time limit and was ended: the target has not reported the end in time");
 }
 
 static void a_denied_run_names_who_denied_it(void **state)
@@ -427,6 +448,7 @@ int main(void)
 		TEST(a_job_without_a_run_says_what_comes_next_or_why_nothing_will),
 		TEST(only_a_waiting_is_worth_a_word_in_a_list),
 		TEST(a_run_that_ran_says_how_it_ended),
+		TEST(a_call_is_not_called_a_command),
 		TEST(a_denied_run_names_who_denied_it),
 		TEST(a_run_that_did_not_run_has_a_reason),
 		TEST(a_moment_without_a_run_says_what_it_was),

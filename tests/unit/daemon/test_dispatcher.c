@@ -293,6 +293,22 @@ static void on_nothing(void *arg)
 	(void)arg;
 }
 
+static usec_t boot; /* 0: that of the system */
+
+static usec_t test_realtime(void *arg)
+{
+	(void)arg;
+	return clock_now(&clock_system);
+}
+
+static usec_t test_boottime(void *arg)
+{
+	(void)arg;
+	return boot ? boot : clock_boot(&clock_system);
+}
+
+static const struct clock test_clock = {.realtime = test_realtime, .boottime = test_boottime};
+
 static int setup(void **state)
 {
 	struct world *w = xcalloc(1, sizeof(*w));
@@ -308,7 +324,7 @@ static int setup(void **state)
 		print_error("%s\n", e.msg);
 		return -1;
 	}
-	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &clock_system, .store = &w->hand, .run_watch_set = w->run_watch_set,
+	if (!dispatcher_new(w->hand.ev, &(struct dispatcher_options){.clock = &test_clock, .store = &w->hand, .run_watch_set = w->run_watch_set,
 		.artifacts = (struct artifact_requests *)(void *)w, .node_id = "one-id", .node_name = "one", .spawner = w->spawner, .output_dir = w->hand.dir, .trusted = trusted,
 		.on_opened = on_opened, .on_fenced = on_nothing, .on_ready = on_nothing,
 		.on_change = on_nothing, .on_exit = on_exit_asked, .arg = w}, &w->d, &e)) {
@@ -537,6 +553,30 @@ static void a_start_that_was_not_recorded_is_recorded_later(void **state)
 	hand_answer(&w->hand, hand_await(&w->hand, OP_STARTED));
 }
 
+static void a_run_that_has_just_started_is_not_recorded_with_an_older_one(void **state)
+{
+	struct world *w = *state;
+	struct op *op;
+
+	begin_ready(w);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	add_job(w, RETRIES, OVERLAP_ALLOW);
+	claim(w);
+	boot = clock_boot(&clock_system);
+	report_started(w, 1, 1);
+	boot += 20 * USEC_MSEC;
+	report_started(w, 2, 1);
+	op = hand_await(&w->hand, OP_STARTED);
+	assert_int_equal(run_started_op(op)->run, 1);
+	hand_answer(&w->hand, op);
+	assert_null(hand_take(&w->hand, OP_STARTED));
+	boot += 20 * USEC_MSEC;
+	op = hand_await(&w->hand, OP_STARTED);
+	assert_int_equal(run_started_op(op)->run, 2);
+	hand_answer(&w->hand, op);
+	boot = 0;
+}
+
 static void a_run_that_waited_for_its_artifact_does_not_start_without_a_lease(void **state)
 {
 	struct world *w = *state;
@@ -675,6 +715,7 @@ int main(void)
 		DISPATCHER_TEST(the_end_of_a_deleted_run_is_acknowledged),
 		DISPATCHER_TEST(the_end_of_an_older_attempt_does_not_end_the_newer_one),
 		DISPATCHER_TEST(a_start_that_was_not_recorded_is_recorded_later),
+		DISPATCHER_TEST(a_run_that_has_just_started_is_not_recorded_with_an_older_one),
 		DISPATCHER_TEST(a_run_that_waited_for_its_artifact_does_not_start_without_a_lease),
 		DISPATCHER_TEST(a_start_of_a_node_that_was_given_up_is_cancelled),
 		DISPATCHER_TEST(registering_again_does_not_return_runs_that_were_given_up),

@@ -3,7 +3,7 @@
 #include "unit/unit.h"
 #include "base/auto.h"
 #include "base/io.h"
-#include "net/net_frame.h"
+#include "net/net_packet.h"
 #include "net/net_payload.h"
 #include <string.h>
 #include <sys/socket.h>
@@ -126,6 +126,129 @@ static void an_encoded_payload_is_decoded_and_a_truncated_one_refused(void **sta
 	}
 }
 
+/* ---- packets ---- */
+
+static void three_frames(struct net_packet *p)
+{
+	struct net_frame f;
+
+	p->len = 0;
+	sample(&f, NET_ACK);
+	assert_true(net_packet_add(p, &f, NULL, 0));
+	sample(&f, NET_REQUEST);
+	f.request.id = (struct net_id){NET_KIND_CALL, 7, 1};
+	assert_true(net_packet_add(p, &f, "payload", 7));
+	sample(&f, NET_CANCEL);
+	assert_true(net_packet_add(p, &f, NULL, 0));
+}
+
+static void the_frames_of_a_packet_arrive_in_order_with_their_bytes(void **state)
+{
+	static const enum net_frame_type types[] = {NET_ACK, NET_REQUEST, NET_CANCEL};
+	struct net_packet out, in;
+	struct net_received r;
+	size_t at = 0;
+	int pair[2], fd = 0;
+
+	(void)state;
+	three_frames(&out);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(net_packet_send(pair[0], &out, -1), 0);
+	assert_int_equal(out.len, 0);
+	assert_int_equal(net_packet_recv(pair[1], &in, &fd), 0);
+	assert_int_equal(fd, -1);
+	for (size_t i = 0; i < ELEMENTS(types); i++) {
+		assert_true(net_packet_next(&in, &at, 0, NET_FROM_DAEMON, NET_FRAME_VERSION, &r, NULL));
+		assert_int_equal(r.frame.type, types[i]);
+		assert_int_equal(r.len, i == 1 ? 7 : 0);
+	}
+	assert_int_equal(at, in.len);
+	three_frames(&out);
+	at = NET_FRAME_HEAD + sizeof(struct net_id);
+	assert_true(net_packet_next(&out, &at, 0, NET_FROM_DAEMON, NET_FRAME_VERSION, &r, NULL));
+	assert_memory_equal(r.bytes, "payload", 7);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* The number of frames that are valid before the first that is not. */
+static size_t valid_frames(const struct net_packet *p, size_t fds, uint32_t version)
+{
+	struct net_received r;
+	size_t at = 0, n = 0;
+
+	while (at < p->len && net_packet_next(p, &at, fds, NET_FROM_DAEMON, version, &r, NULL))
+		n++;
+	return n;
+}
+
+static void a_packet_that_is_cut_or_of_an_earlier_version_or_has_a_descriptor_is_refused(void **state)
+{
+	struct net_packet whole, p;
+	struct net_frame f;
+
+	(void)state;
+	three_frames(&whole);
+	assert_int_equal(valid_frames(&whole, 0, NET_FRAME_VERSION), 3);
+	p = whole;
+	for (p.len--; p.len > 0; p.len--)
+		assert_true(valid_frames(&p, 0, NET_FRAME_VERSION) <= 2);
+	assert_int_equal(valid_frames(&whole, 1, NET_FRAME_VERSION), 0);
+	p.len = 0;
+	sample(&f, NET_REQUEST); /* the descriptor is its payload */
+	assert_true(net_packet_add(&p, &f, NULL, 0));
+	assert_int_equal(valid_frames(&p, 1, NET_FRAME_VERSION), 1);
+	sample(&f, NET_ACK);
+	assert_true(net_packet_add(&p, &f, NULL, 0));
+	assert_int_equal(valid_frames(&p, 1, NET_FRAME_VERSION), 0);
+	for (size_t at = 0; at < whole.len; at += f.size) {
+		memcpy(&f, whole.data + at, NET_FRAME_HEAD);
+		f.version = NET_FRAME_VERSION_BATCH - 1;
+		memcpy(whole.data + at, &f, NET_FRAME_HEAD);
+	}
+	assert_int_equal(valid_frames(&whole, 0, NET_FRAME_VERSION_BATCH - 1), 0);
+}
+
+static void only_a_request_and_the_end_of_a_call_can_have_bytes(void **state)
+{
+	struct net_frame f;
+
+	(void)state;
+	for (unsigned t = NET_HELLO; t < NET_FRAME_TYPE_MAX; t++) {
+		sample(&f, t);
+		f.call.kept = t == NET_CALL_RESULT ? 8 : f.call.kept;
+		f.size += 8;
+		assert_true(valid(&f, f.size, 0) == (t == NET_REQUEST || t == NET_CALL_RESULT));
+		f.version = NET_FRAME_VERSION_BATCH - 1;
+		assert_false(valid(&f, f.size, 0));
+	}
+	sample(&f, NET_CALL_RESULT);
+	f.call.kept = 7; /* not what follows */
+	f.size += 8;
+	assert_false(valid(&f, f.size, 0));
+	sample(&f, NET_REQUEST);
+	f.size += NET_INLINE_MAX;
+	assert_true(valid(&f, f.size, 0));
+	assert_false(valid(&f, f.size, 1)); /* the payload is there twice */
+	f.size += 1;
+	assert_false(valid(&f, f.size, 0));
+}
+
+static void a_full_packet_takes_no_further_frame(void **state)
+{
+	static char bytes[NET_INLINE_MAX];
+	struct net_packet p = {};
+	struct net_frame f;
+	size_t n = 0;
+
+	(void)state;
+	sample(&f, NET_REQUEST);
+	while (net_packet_add(&p, &f, bytes, sizeof(bytes)))
+		n++;
+	assert_true(n > 0 && p.len == n * (f.size + sizeof(bytes)) && p.len <= NET_PACKET_MAX);
+	assert_int_equal(valid_frames(&p, 0, NET_FRAME_VERSION), n);
+}
+
 static void the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not(void **state)
 {
 	static const char sum[] =
@@ -146,6 +269,10 @@ int main(void)
 		TEST(calls_do_not_exist_in_version_1),
 		TEST(values_out_of_range_and_unterminated_texts_are_refused),
 		TEST(an_encoded_payload_is_decoded_and_a_truncated_one_refused),
+		TEST(the_frames_of_a_packet_arrive_in_order_with_their_bytes),
+		TEST(a_packet_that_is_cut_or_of_an_earlier_version_or_has_a_descriptor_is_refused),
+		TEST(only_a_request_and_the_end_of_a_call_can_have_bytes),
+		TEST(a_full_packet_takes_no_further_frame),
 		TEST(the_key_of_a_file_depends_on_its_owner_and_that_of_a_url_does_not),
 	};
 

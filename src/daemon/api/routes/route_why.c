@@ -3,6 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "core/job/call.h"
 #include "core/job/event.h"
 #include "core/time/schedule_set.h"
 #include "core/time/slots.h"
@@ -79,7 +80,7 @@ static json_t *run_why(struct store *s, const struct why_query *w, const struct 
 	else if (is_run_held(l, r))
 		why = l->held;
 	else if (why_facts_last_error(s, r, &error, e))
-		why_run(r, error, route_why_ref(j, number), w->live.now, &why);
+		why_run(r, error, call_kind_of(&l->spec) != CALL_NONE, route_why_ref(j, number), w->live.now, &why);
 	else
 		return NULL;
 	o = row_json_run(r);
