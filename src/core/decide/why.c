@@ -344,12 +344,21 @@ static void say_due(const struct why_facts *f, struct why_reason *ret)
 	}
 }
 
+/* A run that was asked for since the daemon started does not depend on the clock. */
+static bool starts_with_unsure_clock(const struct why_facts *f)
+{
+	return f->run && f->run->created_at >= f->node.made_since && !f->rated;
+}
+
 static bool say_clock(const struct why_facts *f, struct why_reason *ret)
 {
-	if (f->node.clock == CLOCK_GOOD)
+	if (f->node.clock == CLOCK_GOOD || (f->node.clock == CLOCK_UNSURE && starts_with_unsure_clock(f)))
 		return false;
-	why_say(ret, WHY_CLOCK, "nothing starts because the clock is not reliable: %s",
-		f->node.clock == CLOCK_WRONG ? "it shows a time before 2025" : "it was not synchronised since the boot");
+	if (f->node.clock == CLOCK_WRONG)
+		why_say(ret, WHY_CLOCK, "no slot starts because the clock is not reliable: it shows a time before 2025");
+	else
+		why_say(ret, WHY_CLOCK, "it waits for the clock, at most %" PRId64 " s: the clock was not synchronised since the boot",
+			f->node.clock_left / USEC_SEC + 1);
 	why_type(ret, "timedatectl");
 	return true;
 }
