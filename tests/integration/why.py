@@ -339,6 +339,20 @@ def every_change_is_in_the_audit_trail():
             assert len(found) == 1 and found[0]["who"] == ME and found[0]["origin"].startswith("unix pid "), (what, found)
 
 @case
+def refusals_and_obstacles_show_times_in_the_zone_of_the_user():
+    with Daemon() as d:
+        d.start()
+        d.env["TZ"] = "Asia/Tokyo"
+        d.jobctl("add", "--name", "tick", "--every", "1h", "true")
+        d.jobctl("pause", "tick", "--until", "2199-01-01T00:00:00Z")
+        refused = d.jobctl("run", "tick", check=False).stderr
+        assert "until 2199-01-01T09:00:00+09:00" in refused and "Z" not in refused, refused
+        d.jobctl("freeze")
+        told = d.jobctl("add", "true").stderr
+        assert "frozen by" in told and "+09:00" in told and "00Z" not in told, told
+
+
+@case
 def runs_that_a_user_asks_for_do_not_wait_for_an_unsynchronised_clock():
     with open("/proc/uptime") as f:
         up = float(f.read().split()[0])

@@ -408,7 +408,14 @@ static void say_ended(const struct why_facts *f, enum why_code code, const char 
 			rfc3339_format(ev->at, at));
 	else
 		why_say(ret, code, "it was %s", word);
-	if (code == WHY_CANCELLED)
+	if (code == WHY_CANCELLED && f->bound && f->pause && f->pause->scope == PAUSE_JOB && pause_is_imposed(f->pause, f->owner_number)) {
+		AUTO_DONE(buf) words = {};
+		size_t len = strlen(ret->message);
+
+		pause_words(f->pause, &words);
+		snprintf(ret->message + len, sizeof(ret->message) - len, "; before that it was %s; only an administrator can end that",
+			words.data);
+	} else if (code == WHY_CANCELLED)
 		why_type(ret, "jobctl resume %s", f->ref);
 	else
 		why_type(ret, "jobctl events %s", f->ref);

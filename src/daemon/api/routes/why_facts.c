@@ -97,7 +97,7 @@ static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
 {
 	bool later = j->state == JOB_ACTIVE && j->pause.later;
 
-	if ((j->state != JOB_PAUSED && !later) || !j->pause.by_name ||
+	if ((j->state != JOB_PAUSED && j->state != JOB_CANCELLED && !later) || !j->pause.by_name ||
 		(j->pause.until && j->pause.until <= now))
 		return false;
 	*ret = (struct pause_order){.scope = PAUSE_JOB,
@@ -105,7 +105,7 @@ static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
 		.uid = j->uid,
 		.by_uid = j->pause.by_uid,
 		.by_name = j->pause.by_name,
-		.reason = later ? j->pause.reason : j->reason,
+		.reason = j->state == JOB_PAUSED ? j->reason : j->pause.reason,
 		.at = j->pause.at,
 		.until = j->pause.until,
 		.spared = (char *)"",
