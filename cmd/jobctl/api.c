@@ -11,11 +11,13 @@
 #include "jobctl/ctl.h"
 #include "jobctl/member.h"
 #include "jobctl/suggest.h"
+#include "jobctl/render/words.h"
 #include "jobctl/unresponsive.h"
 #include "jobctl/warrant_supply.h"
 #include "wire/http_client.h"
 #include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +39,15 @@ void api_query_add(struct buf *path, const char *key, const char *value)
 	}
 }
 
+/* The daemon writes times in UTC. */
+static void localize(struct err *e)
+{
+	AUTO_DONE(buf) local = {};
+
+	words_localize(e->msg, &local);
+	snprintf(e->msg, sizeof(e->msg), "%s", local.data ? local.data : "");
+}
+
 static bool request_once(struct ctl *c, const char *method, const char *path, const json_t *body,
 	json_t **ret, struct err *e)
 {
@@ -49,6 +60,8 @@ static bool request_once(struct ctl *c, const char *method, const char *path, co
 	if (!ok && (e->kind == ERR_UNREACHABLE || e->kind == ERR_UNCERTAIN) &&
 	    clock_boot(&clock_system) - asked >= API_TIMEOUT_MS * USEC_MSEC)
 		unresponsive_explain(c, e);
+	if (!ok)
+		localize(e);
 	return ok;
 }
 

@@ -126,7 +126,8 @@ static void engine_pump(struct engine *g)
 		at = earlier_of(at, expiry_pump(g->expiry));
 	if (verdict.plan)
 		at = earlier_of(at, planner_pump(g->planner));
-	if (verdict.claim)
+	dispatcher_set_made_since(g->dispatcher, verdict.made_since);
+	if (verdict.claim || verdict.made_since)
 		at = earlier_of(at, claim_pump(g));
 	if (trusted)
 		clock_guard_set_alarm(g->clock_guard, at);

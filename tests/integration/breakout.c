@@ -436,6 +436,10 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "--euid") == 0)
 		return geteuid() == 0 ? 0 : 1;
+#ifdef __x86_64__
+	if (argc == 2 && strcmp(argv[1], "--i386") == 0)
+		return call_as_i386();
+#endif
 	if (argc != 5)
 		return 2;
 	setvbuf(stdout, NULL, _IONBF, 0);

@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import sys
+from datetime import datetime, timezone
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import case, main, wait_until
@@ -186,6 +187,27 @@ def history_of_an_owner_is_kept_when_another_owner_fills_the_store():
         s.add("alice", **later)
         assert len(s.runs("bob", job)) == 10
         assert "intact" in s.jobctl("root", "db", "check").stdout
+
+
+@case
+def a_backlog_of_frequent_slots_is_overtaken_by_another_owner():
+    """alice's 400 jobs are due every second, more than the node can run. bob's run waits for few of them, not for the backlog."""
+    with System(engine_conf="max-running = 4\n") as s:
+        s.start()
+        alice = s.api("alice")
+        often = {"command": ["sleep", "0.05"], "schedule": ["every 1s"]}
+        assert alice.call("POST", "/v1/jobs/bulk", {"jobs": [often] * 400})[0] == 201
+
+        def late():
+            now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            return sum(r["due_at"] < now for r in alice.pages("/v1/runs?state=queued", "runs"))
+        for _ in range(3):
+            wait_until("alice has a backlog", 60, lambda: late() >= 300)
+            job = s.add("bob", command=["true"])["id"]
+            run = s.wait_final("bob", job, 60)
+            between = [r for r in alice.pages("/v1/runs", "runs")
+                       if r["started_at"] and run["created_at"] < r["started_at"] < run["started_at"]]
+            assert run["state"] == "succeeded" and len(between) < 100, (len(between), run)
 
 
 if __name__ == "__main__":

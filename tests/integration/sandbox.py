@@ -286,6 +286,30 @@ def a_failure_with_a_setuid_program_suggests_compat():
 
 
 @case
+def a_failure_with_a_refused_system_call_suggests_compat():
+    with prepared() as s:
+        def ends(command, user="alice", **spec):
+            job = s.add(user, command=command, cwd="/", **spec)["id"]
+            run = s.wait_final(user, job)
+            return run, s.attempts(user, run["id"])[0]["error"] or ""
+        refused = ["unshare", "--user", "true"]
+        for profile in ("standard", "strict"):
+            for user in ("alice", "root"):
+                run, said = ends(refused, user, sandbox=profile)
+                assert run["exit_code"] == 1 and "'Operation not permitted'" in said and "--sandbox compat" in said, (profile, user, said)
+                assert "'%s'" % profile in said, said
+        many = ["sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done; exec unshare --user true"]
+        assert "Operation not permitted" in ends(many, output_limit=4096)[1]
+        run, said = ends(["sh", "-c", "echo Operation not permitted; while [ ${i:-0} -lt 200 ]; do echo $i; i=$((i+1)); done; exit 1"])
+        assert said == "", said
+        assert ends(["sh", "-c", "unshare --user true; exit 0"])[1] == ""
+        assert ends(["sh", "-c", "exit 1"])[1] == ""
+        run, said = ends(["/usr/local/bin/breakout", "--i386"])
+        assert os.uname().machine != "x86_64" or run["signal"] == signal.SIGSYS and "another architecture" in said and "--sandbox compat" in said, (run, said)
+        assert "--sandbox compat" not in ends(refused, sandbox="compat")[1]
+
+
+@case
 def many_strict_runs_leak_no_process_and_no_descriptor():
     with prepared() as s:
         s.run_job("alice", "true", sandbox="strict", cwd="/")

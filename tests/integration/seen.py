@@ -178,10 +178,12 @@ def a_wrong_clock_is_shown_and_slots_follow_the_clock_of_the_store():
             good, wrong = c.nodes
             offset = lambda: {v["name"]: v["clock_offset"] for v in good.api().get("/v1/nodes")["nodes"]}
             wait_until("the clock offset is measured", 30, lambda: offset()["n1"] < -AHEAD + 0.5)
-            assert abs(offset()["n0"]) < 0.5, offset()
             assert "ms ahead of the store's" in wrong.said(), wrong.said()
-            assert "this machine's is %.1f s ahead of the store's" % AHEAD in wrong.jobctl("status").stdout
-            assert "ahead of" not in good.jobctl("status").stdout
+            # each renewal measures again; one that took long is inaccurate
+            wait_until("the other clock is right", 60, lambda: abs(offset()["n0"]) < 0.5)
+            wait_until("'status' shows the offset", 60, lambda: "clock   %.1f s ahead of the clock of the store" % AHEAD
+                       in wrong.jobctl("status").stdout)
+            wait_until("'status' of the other node shows none", 60, lambda: "ahead of" not in good.jobctl("status").stdout)
             good.api().post("/v1/nodes/n0/drain")  # the node with the wrong clock runs all jobs
             c.add(good, "tick", 0, schedule=["every 1s"])
             wait_until("three slots have run", 30, lambda: len(c.bodies("tick")) > 3)

@@ -109,7 +109,11 @@ def an_owner_cannot_lift_an_administrators_pause():
         s.jobctl("alice", "undo", "heavy")
         assert s.api("alice").get("/v1/jobs/%d" % job)["state"] == "paused"
         assert s.jobctl("alice", "thaw", check=False).returncode == 4
-        s.jobctl("alice", "cancel", "heavy")
+        told = s.jobctl("alice", "cancel", "heavy").stderr
+        assert "only an administrator can undo that, because carol had paused it" in told and "jobctl resume" not in told, told
+        why = s.api("alice").get("/v1/jobs/%d/why" % job)["now"]
+        assert why["code"] == "cancelled" and "paused by carol" in why["message"] and why["command"] is None, why
+        assert s.api("carol").get("/v1/jobs/%d/why" % job)["now"]["command"] == "jobctl resume %d" % job
         denied("resume", str(job))
         denied("rm", "--yes", str(job))
         denied("add", "-n", "heavy", "--every", "1h", "--", "true")

@@ -4,12 +4,13 @@ import os
 import pwd
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from datetime import datetime, timedelta, timezone
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, case, main, wait_until
+from harness import Daemon, Skip, case, main, wait_until
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -336,6 +337,54 @@ def every_change_is_in_the_audit_trail():
         for what in ("freeze", "thaw", "queue.set"):
             found = [e for e in events if e["what"] == what]
             assert len(found) == 1 and found[0]["who"] == ME and found[0]["origin"].startswith("unix pid "), (what, found)
+
+@case
+def refusals_and_obstacles_show_times_in_the_zone_of_the_user():
+    with Daemon() as d:
+        d.start()
+        d.env["TZ"] = "Asia/Tokyo"
+        d.jobctl("add", "--name", "tick", "--every", "1h", "true")
+        d.jobctl("pause", "tick", "--until", "2199-01-01T00:00:00Z")
+        refused = d.jobctl("run", "tick", check=False).stderr
+        assert "until 2199-01-01T09:00:00+09:00" in refused and "Z" not in refused, refused
+        d.jobctl("freeze")
+        told = d.jobctl("add", "true").stderr
+        assert "frozen by" in told and "+09:00" in told and "00Z" not in told, told
+
+
+@case
+def runs_that_a_user_asks_for_do_not_wait_for_an_unsynchronised_clock():
+    with open("/proc/uptime") as f:
+        up = float(f.read().split()[0])
+    before = ["unshare", "--time", "--boottime", "%d" % (20 - up)]  # booted 20 s ago
+    if subprocess.run([*before, "true"], capture_output=True).returncode != 0:
+        raise Skip("no time namespace")
+    with Daemon("time-sync-wait = 3600\n") as d:
+        d.start()
+        old = d.api().post("/v1/jobs", {"command": ["true"], "schedule": [stamp(3)], "name": "old"})["id"]
+        d.stop()
+        time.sleep(3)
+        d.start(before=before)
+        if d.api().get("/v1/status")["clock"] != "unset":
+            raise Skip("the kernel reports a synchronised clock")
+        slots = d.api().post("/v1/jobs", {"command": ["true"], "schedule": ["every 1s"]})["id"]
+        told = d.jobctl("add", "true").stderr
+        assert "it runs now" in told, told
+        for _ in range(3):
+            ran = d.jobctl("add", "--wait", "true", check=False, timeout=60)
+            assert ran.returncode == 0 and "succeeded" in ran.stderr, ran
+        assert d.jobctl("run", "--wait", str(slots), check=False, timeout=60).returncode == 0
+        rated = d.api().post("/v1/jobs", {"command": ["true"], "rate": "5/1s"})["id"]
+        for job in (old, slots, rated):
+            expect(d, job, "clock", "the clock was not synchronised since the boot", "at most 3")
+        expect_listed(d, rated, "clock")
+        assert [r["kind"] for r in d.api().pages("/v1/runs?job=%d" % slots, "runs")] == ["manual"]
+        assert d.api().pages("/v1/runs?job=%d&state=succeeded" % old, "runs") == []
+        d.write_config("time-sync-wait = 0\n")
+        d.process.send_signal(signal.SIGHUP)
+        for job in (old, slots, rated):
+            wait_until("job %d runs after the wait" % job, 30, lambda: [
+                r for r in d.api().pages("/v1/runs?job=%d&state=succeeded" % job, "runs") if r["kind"] == "schedule"])
 
 
 main()

@@ -147,7 +147,8 @@ class Limits:
             self.cost += len(waits)
             begun = [w for w in waits.values() if w[4].was_begun(t)]
             new = [w for w in waits.values() if not w[4].events or w[4].events[0]["t"] >= t]
-            if policy.permits and len(begun) > policy.permits:
+            changed = len({p.permits for p in job.policies}) > 1
+            if policy.permits and (len(begun) > policy.permits or changed and job.holding.count(t) > policy.permits):
                 continue  # started with another overlap policy; the journal does not show which run has the permit
             if policy.permits:
                 new = sorted(new, key=lambda w: w[4].row["slot"])[:max(0, policy.permits - job.holding.count(t))]

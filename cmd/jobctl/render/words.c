@@ -79,8 +79,8 @@ static size_t instant_at(const char *s)
 
 void words_localize(const char *text, struct buf *out)
 {
-	while (*text) {
-		size_t n = instant_at(text);
+	for (const char *begin = text; *text;) {
+		size_t n = text > begin && text[-1] == '\'' ? 0 : instant_at(text);
 		AUTO_TEXT instant = n ? xstrndup(text, n) : NULL;
 		char words[WORDS_MAX];
 		usec_t t;

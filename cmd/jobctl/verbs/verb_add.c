@@ -161,6 +161,7 @@ static bool put_obstacle(const struct ctl *c, const json_t *shown, usec_t next, 
 	static const char *const no_obstacle[] = {"starting", "retry", "rate"};
 	const json_t *waits = json_object_get(shown, "waiting_for");
 	const char *code = member_text(waits, "code"), *message = member_text(waits, "message");
+	AUTO_DONE(buf) local = {};
 
 	for (size_t i = 0; code && i < ELEMENTS(no_obstacle); i++)
 		if (strcmp(code, no_obstacle[i]) == 0)
@@ -174,7 +175,8 @@ static bool put_obstacle(const struct ctl *c, const json_t *shown, usec_t next, 
 	} else {
 		buf_str(line, "; it does not start now: ");
 	}
-	text_escape(line, message, strlen(message));
+	words_localize(message, &local);
+	text_escape(line, local.data ? local.data : "", local.len);
 	buf_printf(line, " (jobctl why %" PRId64 ")", member_int(shown, "id"));
 	return true;
 }

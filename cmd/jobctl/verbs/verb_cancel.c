@@ -53,7 +53,15 @@ static void put_running_runs(const json_t *job, const json_t *runs, bool ending,
 	buf_char(line, ')');
 }
 
-static void say_job(const char *done, const json_t *answer, bool ending)
+/* The caller cannot end the pause of an administrator, and 'resume' would end it. */
+static bool paused_by_another(const json_t *before)
+{
+	const json_t *by = json_object_get(json_object_get(before, "pause"), "by_uid");
+
+	return json_is_integer(by) && geteuid() != 0 && json_integer_value(by) != member_int(before, "uid");
+}
+
+static void say_job(const char *done, const json_t *before, const json_t *answer, bool ending)
 {
 	const json_t *job = json_object_get(answer, "job");
 	bool removed = text_equal(member_text(job, "state"), "removed");
@@ -65,7 +73,10 @@ static void say_job(const char *done, const json_t *answer, bool ending)
 	if (queued > 0)
 		buf_printf(&line, " and %" PRId64 " queued run%s", queued, queued == 1 ? "" : "s");
 	put_running_runs(job, json_object_get(answer, "running"), ending, removed, &line);
-	if (text_equal(member_text(job, "state"), "cancelled"))
+	if (text_equal(member_text(job, "state"), "cancelled") && paused_by_another(before))
+		buf_printf(&line, "; only an administrator can undo that, because %s had paused it",
+			member_text(json_object_get(before, "pause"), "by"));
+	else if (text_equal(member_text(job, "state"), "cancelled"))
 		buf_printf(&line, "; to undo: jobctl resume %" PRId64, member_int(job, "id"));
 	ctl_say("%s", line.data);
 }
@@ -141,7 +152,7 @@ static bool cancel_job_request(struct ctl *c, const struct ref *ref, bool runnin
 	if (was_already_ended(job, *ret))
 		say_already_ended(job);
 	else
-		say_job("cancelled", *ret, running);
+		say_job("cancelled", job, *ret, running);
 	return true;
 }
 
@@ -178,7 +189,7 @@ static bool rm_each(struct ctl *c, const struct ref *ref, void *none, json_t **r
 	if (!api_call(c, "DELETE", path, NULL, ret, e))
 		return false;
 	if (!render_wants_json(c))
-		say_job("removed", *ret, false);
+		say_job("removed", job, *ret, false);
 	return true;
 }
 

@@ -344,12 +344,21 @@ static void say_due(const struct why_facts *f, struct why_reason *ret)
 	}
 }
 
+/* A run that was asked for since the daemon started does not depend on the clock. */
+static bool starts_with_unsure_clock(const struct why_facts *f)
+{
+	return f->run && f->run->created_at >= f->node.made_since && !f->rated;
+}
+
 static bool say_clock(const struct why_facts *f, struct why_reason *ret)
 {
-	if (f->node.clock == CLOCK_GOOD)
+	if (f->node.clock == CLOCK_GOOD || (f->node.clock == CLOCK_UNSURE && starts_with_unsure_clock(f)))
 		return false;
-	why_say(ret, WHY_CLOCK, "nothing starts because the clock is not reliable: %s",
-		f->node.clock == CLOCK_WRONG ? "it shows a time before 2025" : "it was not synchronised since the boot");
+	if (f->node.clock == CLOCK_WRONG)
+		why_say(ret, WHY_CLOCK, "no slot starts because the clock is not reliable: it shows a time before 2025");
+	else
+		why_say(ret, WHY_CLOCK, "it waits for the clock, at most %" PRId64 " s: the clock was not synchronised since the boot",
+			f->node.clock_left / USEC_SEC + 1);
 	why_type(ret, "timedatectl");
 	return true;
 }
@@ -399,7 +408,14 @@ static void say_ended(const struct why_facts *f, enum why_code code, const char 
 			rfc3339_format(ev->at, at));
 	else
 		why_say(ret, code, "it was %s", word);
-	if (code == WHY_CANCELLED)
+	if (code == WHY_CANCELLED && f->bound && f->pause && f->pause->scope == PAUSE_JOB && pause_is_imposed(f->pause, f->owner_number)) {
+		AUTO_DONE(buf) words = {};
+		size_t len = strlen(ret->message);
+
+		pause_words(f->pause, &words);
+		snprintf(ret->message + len, sizeof(ret->message) - len, "; before that it was %s; only an administrator can end that",
+			words.data);
+	} else if (code == WHY_CANCELLED)
 		why_type(ret, "jobctl resume %s", f->ref);
 	else
 		why_type(ret, "jobctl events %s", f->ref);

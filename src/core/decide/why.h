@@ -91,6 +91,7 @@ struct why_node {
 	int64_t spawner_stopped; /* pid of the spawner if it is stopped (SIGSTOP); else 0 */
 	int64_t active, room;    /* runs here; how many more may start */
 	enum clock_trust clock;
+	usec_t made_since, clock_left; /* CLOCK_UNSURE: runs made since then start; how long the others wait at most */
 	char refused[WHY_REFUSED_MAX]; /* why the store accepts no starts; empty: it does */
 	char calls[WHY_ARTIFACTS_MAX];     /* why calls cannot be sent; empty: no reason is known */
 	char artifacts[WHY_ARTIFACTS_MAX]; /* why artifacts cannot be fetched; empty: no reason is known */
@@ -129,6 +130,7 @@ struct why_facts {
 	usec_t rate_at;                  /* of the job's own rate */
 	bool artifact;                   /* the job has one */
 	bool call;                       /* the job is a request, not a command */
+	bool rated;                      /* the job has a rate or conditions */
 	const char *unmet;               /* the condition that does not hold, with its figure; NULL: all hold */
 	struct why_node node;
 	struct why_nodes nodes;          /* alive 0: unknown */

@@ -23,6 +23,7 @@ struct clock_guard {
 	struct clock_guard_options o;
 	enum clock_trust trust;
 	usec_t began;         /* boottime */
+	usec_t made_since;    /* when that was on the wall clock */
 	bool started, asking; /* asking: OP_LATE is under way */
 	bool caught_up;
 	bool set_back;
@@ -50,7 +51,8 @@ struct clock_guard *clock_guard_new(const struct clock_guard_options *o)
 {
 	struct clock_guard *t = xcalloc(1, sizeof(*t));
 
-	*t = (struct clock_guard){.o = *o, .began = clock_boot(o->clock), .alarm = USEC_NEVER};
+	*t = (struct clock_guard){.o = *o, .began = clock_boot(o->clock), .made_since = clock_now(o->clock),
+		.alarm = USEC_NEVER};
 	if (!t->o.synchronised)
 		t->o.synchronised = kernel_synchronised;
 	return t;
@@ -74,6 +76,18 @@ void clock_guard_set_alarm(struct clock_guard *t, usec_t alarm)
 enum clock_trust clock_guard_trust(const struct clock_guard *t)
 {
 	return t ? t->trust : CLOCK_GOOD;
+}
+
+usec_t clock_guard_made_since(const struct clock_guard *t)
+{
+	return clock_guard_trust(t) == CLOCK_UNSURE ? t->made_since : 0;
+}
+
+usec_t clock_guard_left(const struct clock_guard *t)
+{
+	usec_t left = clock_guard_trust(t) == CLOCK_UNSURE ? t->began + t->o.wait - clock_boot(t->o.clock) : 0;
+
+	return left > 0 ? left : 0;
 }
 
 /* ---- catching up ---- */
@@ -138,9 +152,9 @@ static void update_trust(struct clock_guard *t, usec_t now)
 			"until the clock is set",
 			rfc3339_format(now, text));
 	else if (t->trust == CLOCK_UNSURE)
-		log_info("the clock has not been synchronised since boot; waiting up to %" PRId64
+		log_info("the clock has not been synchronised since boot; slots wait up to %" PRId64
 			 " s for that",
-			(t->o.wait - (clock_boot(t->o.clock) - t->began)) / USEC_SEC);
+			clock_guard_left(t) / USEC_SEC);
 	else
 		log_info("the clock is trusted: %s", rfc3339_format(now, text));
 }
@@ -176,6 +190,7 @@ struct clock_guard_verdict clock_guard_pump(struct clock_guard *t)
 		return (struct clock_guard_verdict){
 			.claim = true, .again = now + CHECK_INTERVAL_WRONG};
 	wait.again = now + CHECK_INTERVAL;
+	wait.made_since = clock_guard_made_since(t);
 	if (t->trust == CLOCK_UNSURE || clock_boot(t->o.clock) < t->not_before)
 		return wait;
 	if (!t->caught_up && clock_trust_jump(t->since, USEC_NEVER, now) == JUMP_BACK)
@@ -190,5 +205,5 @@ struct clock_guard_verdict clock_guard_pump(struct clock_guard *t)
 		return wait;
 	}
 	t->since = now;
-	return (struct clock_guard_verdict){true, true, USEC_NEVER};
+	return (struct clock_guard_verdict){.plan = true, .claim = true, .again = USEC_NEVER};
 }

@@ -29,6 +29,8 @@
 #define HOLD_MAX 32
 /* Starts that the spawner has not answered yet; later requests queue behind them. */
 #define STARTING_MAX 64
+/* Between two claims while the clock is unsure: runs that wait for it stay due. */
+#define UNSURE_INTERVAL (100 * USEC_MSEC)
 /* Held runs are given back when no run has ended for this long. */
 #define HOLD_TIME (200 * USEC_MSEC)
 
@@ -177,6 +179,8 @@ static void on_claimed(struct op *op, void *arg)
 	} else {
 		d->claim_refused = (struct err){};
 		d->not_claimed = (struct log_repeat){};
+		if (claim_op(op)->made_since)
+			dispatcher_retry_in(d, UNSURE_INTERVAL);
 	}
 	for (size_t i = 0; op->ok && i < claim_op(op)->claimed.n; i++)
 		receive_claimed(d, &claim_op(op)->claimed.v[i]);
@@ -251,7 +255,7 @@ usec_t dispatcher_pump(struct dispatcher *d)
 	if (d->next_due > now || d->not_before > now)
 		return d->next_due > d->not_before ? d->next_due : d->not_before;
 	op = op_new(OP_CLAIM, on_claimed, d);
-	op_fill(claim_op(op), .node = d->o.node_id, .now = now,
+	op_fill(claim_op(op), .node = d->o.node_id, .now = now, .made_since = d->made_since,
 		.room = n < CLAIM_MAX ? n : CLAIM_MAX, .owner_max = d->owner_max,
 		.labels = d->o.labels, .gate = gate_of_spec, .machine = d->machine);
 	claim_op(op)->machine.tables = d->tables;
@@ -269,6 +273,11 @@ usec_t dispatcher_last_seen(const struct dispatcher *d)
 void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due)
 {
 	d->next_due = next_due;
+}
+
+void dispatcher_set_made_since(struct dispatcher *d, usec_t made_since)
+{
+	d->made_since = made_since;
 }
 
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running)

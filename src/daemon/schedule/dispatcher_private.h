@@ -26,6 +26,7 @@ struct dispatcher {
 	struct machine_figures machine;
 	struct table_gate tables;
 	usec_t next_due, not_before;
+	usec_t made_since;               /* see dispatcher_set_made_since() */
 	bool claiming, stopped;
 	struct map early_cancels;        /* run → fence: cancelled while the claim was under way */
 	/* Run → fence: no longer of this node, but its worker continues. */

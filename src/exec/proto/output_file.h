@@ -47,6 +47,8 @@ void output_file_writer_done(struct output_file_writer *w);
 /* A failed write counts as dropped bytes. */
 void output_file_write(struct output_file_writer *w, const void *data, size_t len);
 int64_t output_file_total(const struct output_file_writer *w);
+/* Reads up to 'max' of the last bytes, not across the end of the head. Returns their number; 0 after a failed write. */
+size_t output_file_end(const struct output_file_writer *w, char *out, size_t max);
 /* Bytes not kept: over the limit, or a write failed. */
 int64_t output_file_dropped(const struct output_file_writer *w);
 

@@ -61,6 +61,25 @@ int64_t output_file_dropped(const struct output_file_writer *w)
 	return w->h.gap_to - w->h.gap_from;
 }
 
+size_t output_file_end(const struct output_file_writer *w, char *out, size_t max)
+{
+	int64_t first = w->h.total > w->h.head ? w->h.gap_to : 0, from = w->h.total - (int64_t)max, o, at;
+	size_t n, before_wrap;
+
+	from = from < first ? first : from;
+	if (w->fd < 0 || w->failed || from >= w->h.total)
+		return 0;
+	n = before_wrap = (size_t)(w->h.total - from);
+	o = w->h.total > w->h.head ? (from - w->h.head) % w->h.tail : from;
+	at = OUTPUT_FILE_HEAD + (w->h.total > w->h.head ? w->h.head : 0);
+	if (w->h.total > w->h.head && (int64_t)n > w->h.tail - o)
+		before_wrap = (size_t)(w->h.tail - o);
+	if (pread(w->fd, out, before_wrap, at + o) != (ssize_t)before_wrap ||
+		pread(w->fd, out + before_wrap, n - before_wrap, at) != (ssize_t)(n - before_wrap))
+		return 0;
+	return n;
+}
+
 bool output_file_remove(int dir, int64_t run, int64_t attempt, struct err *e)
 {
 	char name[OUTPUT_FILE_NAME_MAX];

@@ -8,6 +8,10 @@
 
 #define BASE64_LINE 76  /* as base64(1) and mail write it */
 #define CHUNK (64 << 10)
+/* A longer value is a file, which is encoded alone. A form behind other bytes would need memory for nothing. */
+#define BEHIND_MAX 4096
+/* Of a value: behind 0, 1 or 2 bytes of a group, each with both alphabets. */
+#define BASE64_FORMS 6
 
 /*
  * A state is a prefix of a value: the longest prefix that is a suffix of the output so far. 0: the
@@ -153,20 +157,29 @@ static void lines_add(struct secret_mask *m, const char *p, size_t len)
 	}
 }
 
+/* The alphabet of URLs (RFC 4648, section 5), in which tokens are often written. */
+static void to_url_alphabet(char *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		p[i] = p[i] == '+' ? '-' : p[i] == '/' ? '_' : p[i];
+}
+
 /*
  * Adds the last characters of a base64 form, after 'before'. The last character can contain bits of
  * the byte that follows the value in the encoded data, for example of a line end, so every value of
  * these bits is added. Later characters depend on the following data only.
  */
-static void base64_tail_add(struct secret_mask *m, const char *before, const char *tail)
+static void base64_tail_add(struct secret_mask *m, const char *before, const char *tail, bool url)
 {
-	static const char alphabet[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	AUTO_TEXT text = xprintf("%s%s", before, tail);
 	size_t len = strlen(text), plain = strcspn(text, "=");
-	const char *first = strchr(alphabet, text[plain - 1]);
+	const char *first;
 	size_t forms = len - plain == 2 ? 16 : len - plain == 1 ? 4 : 1;
 
+	if (url)
+		to_url_alphabet(alphabet, strlen(alphabet));
+	first = strchr(alphabet, text[plain - 1]);
 	pattern_add(m, text, len);
 	for (size_t i = 0; i < forms; i++) {
 		text[plain - 1] = first[i];
@@ -179,27 +192,43 @@ static void base64_tail_add(struct secret_mask *m, const char *before, const cha
  * Each line of 76 characters is a pattern. A short last line is matched together with the line
  * before it.
  */
-static void base64_add(struct secret_mask *m, const char *p, size_t len)
+static void base64_lines_add(struct secret_mask *m, const char *text, bool url)
 {
 	static const char *const ends[] = {"", "\n", "\r\n"};
-	AUTO_DONE(buf) text = {};
-	size_t last;
+	size_t last = (strcspn(text, "=") - 1) / BASE64_LINE * BASE64_LINE;
 
-	buf_base64(&text, p, len);
-	last = (text.len - 1) / BASE64_LINE * BASE64_LINE;
 	for (size_t i = 0; i < last; i += BASE64_LINE)
-		pattern_add(m, text.data + i, BASE64_LINE);
-	if (last == 0 || strcspn(text.data + last, "=") >= MASK_LINE_MIN) {
-		base64_tail_add(m, "", text.data + last);
-	} else {
-		for (size_t i = 0; i < ELEMENTS(ends); i++) {
-			AUTO_TEXT before = xprintf(
-				"%.*s%s", BASE64_LINE, text.data + last - BASE64_LINE, ends[i]);
-
-			base64_tail_add(m, before, text.data + last);
-			explicit_bzero(before, strlen(before));
-		}
+		pattern_add(m, text + i, BASE64_LINE);
+	if (last == 0 || strcspn(text + last, "=") >= MASK_LINE_MIN) {
+		base64_tail_add(m, "", text + last, url);
+		return;
 	}
+	for (size_t i = 0; i < ELEMENTS(ends); i++) {
+		AUTO_TEXT before = xprintf("%.*s%s", BASE64_LINE, text + last - BASE64_LINE, ends[i]);
+
+		base64_tail_add(m, before, text + last, url);
+		explicit_bzero(before, strlen(before));
+	}
+}
+
+/*
+ * The form of a value behind 'behind' bytes of a group, as in base64("user:" + value). Its first
+ * character with bits of those bytes is not part of it.
+ */
+static void base64_add(struct secret_mask *m, const char *p, size_t len, size_t behind)
+{
+	AUTO_DONE(buf) data = {};
+	AUTO_DONE(buf) text = {};
+	char *form;
+
+	buf_add(&data, "\0\0", behind);
+	buf_add(&data, p, len);
+	buf_base64(&text, data.data, data.len);
+	form = text.data + (behind ? behind + 1 : 0);
+	base64_lines_add(m, form, false);
+	to_url_alphabet(form, strlen(form));
+	base64_lines_add(m, form, true);
+	explicit_bzero(data.data, data.cap);
 	explicit_bzero(text.data, text.cap);
 }
 
@@ -208,14 +237,13 @@ struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size
 	AUTO(secret_mask) *m = xcalloc(1, sizeof(*m));
 	size_t bytes = 0;
 
-	for (size_t i = 0; i < n; i++)
-		bytes += values[i].len;
 	/*
-	 * the value, its lines and its base64 form, which has at most 3 tails with up to 16 forms,
+	 * the value, its lines and its base64 forms, which have at most 3 tails with up to 16 forms,
 	 * 2 paddings and a line end each
 	 */
-	m->cap = (uint32_t)(bytes * 2 + bytes / 3 * 4 + n * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) +
-		1);
+	for (size_t i = 0; i < n; i++)
+		bytes += values[i].len * 2 + (values[i].len + 2) / 3 * 4 * (values[i].len > BEHIND_MAX ? 2 : BASE64_FORMS);
+	m->cap = (uint32_t)(bytes + n * BASE64_FORMS * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) + 1);
 	m->half = MASK_MIN;
 	m->n = 1;
 	m->states = xcalloc(m->cap, sizeof(*m->states));
@@ -231,7 +259,8 @@ struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size
 		pattern_add(m, p, len);
 		if (memchr(p, '\n', len))
 			lines_add(m, p, len);
-		base64_add(m, p, len);
+		for (size_t behind = 0; behind < (len > BEHIND_MAX ? 1 : 3); behind++)
+			base64_add(m, p, len, behind);
 	}
 	if (m->n == 1)
 		return NULL;

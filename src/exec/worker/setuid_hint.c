@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches the words of a command for programs with a set-ID bit. */
+/* Searches the words of a command for programs with a set-ID bit, and its output for refused system calls. */
 #include "exec/worker/setuid_hint.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -77,6 +79,25 @@ char *setuid_hint(const char *words, const char *profile)
 				"use --sandbox compat",
 				word, what, profile);
 		words += len;
+	}
+	return NULL;
+}
+
+char *setuid_hint_refusal(const char *output, size_t len, int term_signal, const char *profile)
+{
+	static const int errors[] = {EPERM, ENOSYS, EAFNOSUPPORT}; /* of the filter, see sandbox_seccomp.c */
+
+	if (term_signal == SIGSYS)
+		return xprintf("the sandbox profile '%s' ends programs that use system calls of another architecture, such as "
+			       "32-bit programs; if it needs them, use --sandbox compat",
+			profile);
+	for (size_t i = 0; term_signal == 0 && i < ELEMENTS(errors); i++) {
+		const char *text = strerrordesc_np(errors[i]);
+
+		if (memmem(output, len, text, strlen(text)))
+			return xprintf("its last output contains '%s', the error of system calls that the sandbox profile '%s' "
+				       "refuses; if it needs them, use --sandbox compat",
+				text, profile);
 	}
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the set-user-ID or set-group-ID program in a failed command. */
+/* Why a command may have failed because of its sandbox profile: a set-user-ID program, or a refused system call. */
 #pragma once
 #include <sys/types.h>
 
@@ -13,3 +13,8 @@ char *setuid_hint_words(char *const argv[]);
  * searched. The caller frees it.
  */
 char *setuid_hint(const char *words, const char *profile);
+/*
+ * The same for a profile that refuses system calls. The filter does not report them, so the hint
+ * depends on the signal of the command, or on the end of its output. NULL: none.
+ */
+char *setuid_hint_refusal(const char *output, size_t len, int term_signal, const char *profile);

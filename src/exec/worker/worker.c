@@ -29,6 +29,7 @@
 #define KILL_TIMEOUT (10 * USEC_SEC)   /* for the main process to end after SIGKILL */
 #define LEFT_TIMEOUT (5 * USEC_SEC)    /* for killed processes to disappear */
 #define STOP_GRACE_MAX (30 * USEC_SEC)
+#define OUTPUT_END 512                 /* bytes that are searched for the error of a refused system call */
 
 void worker_free(struct worker *w)
 {
@@ -212,6 +213,19 @@ static void cgroup_record_usage(struct worker *w)
 	cgroup_release(w->all->groups, &w->group);
 }
 
+static char *profile_hint(const struct worker *w)
+{
+	char end[OUTPUT_END], *hint = NULL;
+
+	if (w->error || w->forced != ATTEMPT_RUNNING || !w->profile)
+		return w->error;
+	if (w->words && w->exit_code > 0)
+		hint = setuid_hint(w->words, w->profile);
+	if (!hint && w->filtered && (w->exit_code > 0 || w->term_signal))
+		hint = setuid_hint_refusal(end, output_file_end(&w->output, end, sizeof(end)), w->term_signal, w->profile);
+	return hint;
+}
+
 static void worker_ended(struct worker *w)
 {
 	if (w->left && !w->error)
@@ -225,8 +239,7 @@ static void worker_ended(struct worker *w)
 	worker_results_read(w);
 	worker_gate_read(w);
 	output_filter_done(&w->output_filter);
-	if (w->words && !w->error && w->forced == ATTEMPT_RUNNING && w->exit_code > 0)
-		w->error = setuid_hint(w->words, w->profile);
+	w->error = profile_hint(w);
 	free(STEAL(w->words));
 	output_file_writer_done(&w->output);
 	deadline_clear(&w->all->deadlines, &w->deadline);

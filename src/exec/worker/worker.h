@@ -55,6 +55,7 @@ struct worker {
 	bool ends_with_lease;
 	/* as in cron, processes that its command leaves behind continue, unless the run was ended by force */
 	bool leaves;
+	bool filtered;               /* its profile refuses system calls */
 	enum worker_phase phase;
 	enum attempt_outcome forced; /* outcome set by the spawner; ATTEMPT_RUNNING: none so far */
 	/* main process, process group and session; reaped when WORKER_ENDING begins */
@@ -85,7 +86,7 @@ struct worker {
 	char *error;                 /* owned; NULL: none */
 	/* owned; start of its command, for setuid_hint(); NULL: the profile keeps privileges */
 	char *words;
-	/* name of the profile, if 'words' is set; borrowed from the sandboxes */
+	/* name of the profile, for hints; borrowed from the sandboxes; NULL: unknown */
 	const char *profile;
 	/* owned; end of a worker of an earlier spawner; NULL: a worker of this spawner */
 	struct frame_ended *told;

@@ -312,10 +312,10 @@ static void worker_plan_start(
 			.gate_fd = with.gate_fd,
 			.state_fd = with.state_fd,
 			.spawner = ws->spawner});
-	if (sandbox->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0) {
+	w->profile = sandbox->profile.name;
+	w->filtered = sandbox->profile.part[SANDBOX_CALLS];
+	if (sandbox->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0)
 		w->words = setuid_hint_words(plan.argv);
-		w->profile = sandbox->profile.name;
-	}
 	if (sandbox->reduced && worker_begun(w) && !w->error)
 		w->error = xprintf("ran without a part of sandbox '%s': %s", sandbox->profile.name,
 			sandbox->missing);

@@ -188,7 +188,13 @@ static void limits_say_whose_and_how_many(void **state)
 	f.node.stopping = true;
 	expect(&f, WHY_DRAINING, "starts no new runs", "jobctl status");
 	f.node.clock = CLOCK_UNSURE;
-	expect(&f, WHY_CLOCK, "it was not synchronised", "timedatectl");
+	f.node.made_since = f.run->created_at + 1;
+	f.node.clock_left = 11 * USEC_SEC + 1;
+	expect(&f, WHY_CLOCK, "at most 12 s: the clock was not synchronised", "timedatectl");
+	f.node.made_since--;
+	expect(&f, WHY_DRAINING, "starts no new runs", "jobctl status");
+	f.rated = true;
+	expect(&f, WHY_CLOCK, "at most 12 s", "timedatectl");
 	f.node.clock = CLOCK_WRONG;
 	expect(&f, WHY_CLOCK, "before 2025", "timedatectl");
 }

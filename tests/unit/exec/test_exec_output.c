@@ -382,9 +382,31 @@ static void a_replaced_file_is_never_written_or_shown(void **state)
 	assert_string_equal(text, "untouched");
 }
 
+static void the_writer_reads_the_end_of_its_output(void **state)
+{
+	struct place *p = *state;
+
+	for (size_t total = 0; total < 1500; total += 7) {
+		struct output_file_writer w;
+		char end[100];
+		size_t n, want = total <= 100 ? total : total - 100;
+
+		output_file_writer_init(&w, p->dir, 9999, 1, 1000); /* head 100, tail 900 */
+		for (size_t done = 0; done < total; done += 7)
+			write_more(&w, 7);
+		n = output_file_end(&w, end, sizeof(end));
+		assert_int_equal(n, want < sizeof(end) ? want : sizeof(end));
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(end[i], byte_at((int64_t)(total - n + i)));
+		output_file_writer_done(&w);
+		output_file_remove(p->dir, 9999, 1, NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(the_writer_reads_the_end_of_its_output),
 		TEST(the_start_and_the_end_are_kept_for_all_sizes),
 		TEST(an_offset_in_the_gap_moves_to_its_end),
 		TEST(the_file_stays_within_its_limit),

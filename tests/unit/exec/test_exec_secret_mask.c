@@ -128,6 +128,32 @@ static void the_base64_form_is_hidden_to_its_last_character(void **state)
 	becomes("pass", NULL, "cGFzcw== cGFzcwo= cGFz cGFzYQ==", "*** ***o= cGFz cGFzYQ==");
 }
 
+/* As in the header 'Authorization: Basic', which encodes user:password, and in tokens for URLs. */
+static void the_base64_form_behind_other_bytes_is_hidden(void **state)
+{
+	static const char *const before[] = {"", "a", "ab", "abc", "user:"}, *const after[] = {"", "\n", "xy", "xyz"};
+	const char *value = "\377\376tok?>_9~A+/zz\373\357\276";
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(before); i++)
+		for (size_t k = 0; k < 2 * ELEMENTS(after); k++) {
+			AUTO_TEXT both = xprintf("%s%s%s", before[i], value, after[k / 2]);
+			size_t first = (8 * strlen(before[i]) + 5) / 6, end = 8 * (strlen(before[i]) + strlen(value)) / 6;
+			AUTO_DONE(buf) coded = {};
+			AUTO_TEXT shown = NULL;
+
+			buf_base64(&coded, both, strlen(both));
+			for (size_t c = 0; k % 2 && c < coded.len; c++)
+				coded.data[c] = coded.data[c] == '+' ? '-' : coded.data[c] == '/' ? '_' : coded.data[c];
+			shown = through(value, NULL, coded.data, 5);
+			assert_memory_equal(shown, coded.data, first); /* what has bits of the bytes before it */
+			assert_memory_equal(shown + first, MASK_TEXT, 3);
+			assert_true(strlen(shown) <= first + 3 + coded.len - end);
+		}
+	becomes("hunter2", NULL, "dXNlcjpodW50ZXIy dTpodW50ZXIyCg==", "dXNlcjp*** dTp***Cg==");
+	becomes("hunter2", NULL, "dXM6aHVudGVyMg==", "dXM6***");
+}
+
 static void a_prefix_of_a_secret_is_held_back_and_released_masked(void **state)
 {
 	AUTO(secret_mask) *m = mask_of("hunter2", NULL);
@@ -190,6 +216,7 @@ int main(void)
 		TEST(other_output_passes_unchanged),
 		TEST(each_line_of_a_value_is_masked),
 		TEST(the_base64_form_is_hidden_to_its_last_character),
+		TEST(the_base64_form_behind_other_bytes_is_hidden),
 		TEST(a_prefix_of_a_secret_is_held_back_and_released_masked),
 		TEST(the_time_is_linear_in_the_worst_case),
 	};

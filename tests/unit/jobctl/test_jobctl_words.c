@@ -179,10 +179,12 @@ static void local_times_have_whole_seconds(void **state)
 	setenv("TZ", "Asia/Tokyo", 1);
 	tzset();
 	words_localize(
-		"paused until 2026-11-16T20:00:00.5Z: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither",
+		"paused until 2026-11-16T20:00:00.5Z: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither; "
+		"typed: '2026-11-16T20:00:00Z'",
 		&text);
 	assert_string_equal(text.data,
-		"paused until 2026-11-17T05:00:00+09:00: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither");
+		"paused until 2026-11-17T05:00:00+09:00: 2026-11-16T20:00:00 is no time, 2026-99-16T20:00:00Z neither; "
+		"typed: '2026-11-16T20:00:00Z'");
 	assert_string_equal(words_relative(0, 100 * USEC_DAY, out), "1970-01-01");
 	unsetenv("TZ");
 	tzset();

@@ -40,6 +40,30 @@ static void each_slot_in_the_window_becomes_a_run(void **state)
 	assert_counts_true(s);
 }
 
+static void while_the_clock_is_unsure_only_newer_runs_are_claimed(void **state)
+{
+	struct store *s = store_of(state);
+	usec_t end = USEC_LAST;
+	AUTO(op) *add = op_due("tick", T0);
+	AUTO(op) *plan = op_plan(every_second, &end, T0 + USEC_SEC);
+	AUTO(op) *newer = op_claim(10, T0 + 2 * USEC_SEC);
+	AUTO(op) *all = op_claim(10, T0 + 2 * USEC_SEC);
+	struct batch_wake wake;
+	usec_t made;
+
+	assert_true(apply_one(s, add));
+	apply_all(s, &plan, 1);
+	made = plan_op(plan)->now;
+	claim_op(newer)->made_since = made + 1;
+	wake = apply_all(s, &newer, 1);
+	assert_int_equal(claim_op(newer)->claimed.n, 0);
+	assert_int_equal(wake.next_due, T0 + 2 * USEC_SEC); /* they stay due */
+	claim_op(all)->made_since = made;
+	apply_all(s, &all, 1);
+	assert_int_equal(claim_op(all)->claimed.n, 2);
+	assert_counts_true(s);
+}
+
 static void the_same_slot(const struct due_job *due, usec_t now, usec_t horizon, struct planned *ret, void *arg)
 {
 	(void)now;
@@ -297,6 +321,7 @@ static void a_job_may_leave_a_boot_out_or_be_late(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(each_slot_in_the_window_becomes_a_run),
+	STORE_TEST(while_the_clock_is_unsure_only_newer_runs_are_claimed),
 	STORE_TEST(a_slot_becomes_one_run_however_often_it_is_planned),
 	STORE_TEST(a_schedule_that_ends_lets_its_job_finish),
 	STORE_TEST(missed_slots_are_one_row_and_end_the_job),

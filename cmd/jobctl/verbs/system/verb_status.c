@@ -198,7 +198,7 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 			"clock   wrong: it shows a time before this program was built; nothing is planned until it is set\n");
 	else if (text_equal(member_text(s, "clock"), "unset"))
 		buf_str(out,
-			"clock   not set since boot; nothing starts until it is set, or until the time limit for that has passed\n");
+			"clock   not set since boot; slots wait until it is set, or until the time limit for that has passed\n");
 	if (member_int(s, "max_running") > 0)
 		put_limit(out, s);
 	if (member_text(json_object_get(s, "net"), "why"))

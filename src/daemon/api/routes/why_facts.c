@@ -43,7 +43,9 @@ void why_facts_live(const struct request *r, struct why_live *ret)
 			.spawner_stopped = spawner.stopped,
 			.active = (int64_t)d.in_flight,
 			.room = (int64_t)d.room,
-			.clock = clock_guard_trust(r->context->clock_guard)},
+			.clock = clock_guard_trust(r->context->clock_guard),
+			.made_since = clock_guard_made_since(r->context->clock_guard),
+			.clock_left = clock_guard_left(r->context->clock_guard)},
 		/*
 		 * the store counts the runs of an owner on all nodes, so the limit of this node is
 		 * not used in a cluster
@@ -95,7 +97,7 @@ static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
 {
 	bool later = j->state == JOB_ACTIVE && j->pause.later;
 
-	if ((j->state != JOB_PAUSED && !later) || !j->pause.by_name ||
+	if ((j->state != JOB_PAUSED && j->state != JOB_CANCELLED && !later) || !j->pause.by_name ||
 		(j->pause.until && j->pause.until <= now))
 		return false;
 	*ret = (struct pause_order){.scope = PAUSE_JOB,
@@ -103,7 +105,7 @@ static bool own_pause(const struct job *j, usec_t now, struct pause_order *ret)
 		.uid = j->uid,
 		.by_uid = j->pause.by_uid,
 		.by_name = j->pause.by_name,
-		.reason = later ? j->pause.reason : j->reason,
+		.reason = j->state == JOB_PAUSED ? j->reason : j->pause.reason,
 		.at = j->pause.at,
 		.until = j->pause.until,
 		.spared = (char *)"",
@@ -159,6 +161,7 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 		.state = RUN_QUEUED,
 		.slot = j->waiting.slot,
 		.due_at = j->waiting.due_at,
+		.created_at = j->waiting.slot, /* of a run that was asked for since the daemon started */
 		.hold = (enum run_hold)j->waiting.hold,
 		.attempt = j->waiting.attempt,
 		.reason = j->waiting.reason};
@@ -180,6 +183,7 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 	fill_nodes(w, live, j, &nodes);
 	f.nodes = nodes.facts;
 	f.ref = why_job_ref(j, number);
+	f.rated = j->spec && (strstr(j->spec, "\"rate\"") || strstr(j->spec, "\"when\""));
 	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
 	f.call = j->spec && (strstr(j->spec, "\"http\"") || strstr(j->spec, "\"kafka\"") || strstr(j->spec, "\"lambda\""));
 	f.pause = pause_of(w, j, live->now);
@@ -405,6 +409,7 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 	f.after = after.len ? after.data : NULL;
 	f.artifact = l->spec.artifact != NULL;
 	f.call = call_kind_of(&l->spec) != CALL_NONE;
+	f.rated = l->spec.rate || l->spec.when.n > 0;
 	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);
 	f.last_start = l->open ? last_start(l->open, &policy) : 0;
 	f.pause = pause_find(&l->world.pauses, &target, live->now);

@@ -1040,7 +1040,7 @@ SELECT queue, uid, priority, due_at FROM lane
 --		END AS place,
 --	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
 --		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1::bigint END AS overtaken,
---	runs.caught_up
+--	runs.caught_up, runs.created_at
 
 -- The queued runs of a lane that may start on a node with these labels; those after a given run.
 -- define lane_all = runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
@@ -1053,7 +1053,7 @@ SELECT queue, uid, priority, due_at FROM lane
 -- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
---	place int, overtaken int, caught_up int
+--	place int, overtaken int, caught_up int, created_at int
 SELECT {lane_facts}
 FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE {lane_where}
@@ -1084,7 +1084,7 @@ ORDER BY picked.due_at, picked.id
 -- query lane_held(set json, stops int, now int) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
---	place int, overtaken int, caught_up int
+--	place int, overtaken int, caught_up int, created_at int
 SELECT {lane_facts}
 FROM jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place) JOIN runs ON runs.id = wanted.value::bigint
 	LEFT JOIN jobs ON jobs.id = runs.job

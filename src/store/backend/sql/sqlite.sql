@@ -988,12 +988,12 @@ SELECT queue, uid, priority, due_at FROM lane CROSS JOIN runs WHERE runs.id = la
 --		END AS place,
 --	CASE WHEN runs.reason = 'rate' AND EXISTS (SELECT 1 FROM runs AS newer WHERE newer.job = runs.job
 --		AND newer.slot > runs.slot AND newer.slot <= :now AND newer.kind = RUN_KIND_SCHEDULE) THEN 1 END AS overtaken,
---	runs.caught_up
+--	runs.caught_up, runs.created_at
 
 -- query lane_runs(queue text, uid int, priority int, due_at int, id int, n int, stops int, now int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
---	place int, overtaken int, caught_up int
+--	place int, overtaken int, caught_up int, created_at int
 SELECT {lane_facts}
 FROM runs INDEXED BY runs_due LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
@@ -1009,7 +1009,7 @@ WHERE 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :due_at = 0 AND :n = 
 -- query lane_held(set json, stops int, now int) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
---	place int, overtaken int, caught_up int
+--	place int, overtaken int, caught_up int, created_at int
 SELECT {lane_facts}
 FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
 WHERE runs.id = wanted.value AND +runs.state = RUN_QUEUED AND +runs.hold = 0

@@ -80,6 +80,7 @@ static struct candidate *candidate_read(struct claim *c, struct lane *l, struct 
 	f->has_permit = r->permit > 0;
 	f->overtaken = query_get_int(q) > 0;
 	f->caught_up = query_get_int(q);
+	r->created_at = query_get_int(q);
 	return r;
 }
 

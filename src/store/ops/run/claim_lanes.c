@@ -489,6 +489,8 @@ void claim_next_wakeup(struct claim *c)
 
 		first.at = again < first.at ? again : first.at;
 	}
+	if (c->unsure && c->c->now < first.at)
+		first.at = c->c->now;
 	c->s->claim_wakeup = first;
 }
 

@@ -27,7 +27,7 @@ struct tally {
 /* A due run, and the decision about it. */
 struct candidate {
 	int64_t id, permit;          /* number of its permit; 0: none */
-	usec_t due_at;
+	usec_t due_at, created_at;
 	struct claim_facts facts;
 	char *held_by;               /* owned */
 	bool gated;
@@ -104,6 +104,7 @@ struct claim {
 	bool past;                   /* there are past pauses, of scopes or of single jobs */
 	bool later;                  /* there are pauses of single jobs that begin later */
 	bool passed;                 /* runs were passed over because another node holds their job or limit */
+	bool unsure;               /* due runs wait for the clock */
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;
 	struct claim_lane *views;    /* owned; one for each */

@@ -188,6 +188,20 @@ static void candidate_decide(struct claim *c, struct candidate *r)
 	c->decided[c->n_decided++] = r;
 }
 
+/*
+ * While the clock is unsure, a run of an earlier time may have a slot that is not due, and a rate
+ * would be counted by the wrong time.
+ */
+static bool candidate_waits_for_clock(struct claim *c, const struct candidate *r)
+{
+	const struct lane *l = r->lane;
+	bool waits = c->c->made_since && (r->created_at < c->c->made_since || r->gated || l->of_queue->rate.n > 0 ||
+						 l->of_owner->rate.n > 0);
+
+	c->unsure |= waits;
+	return waits;
+}
+
 /* ---- all candidates ---- */
 
 static size_t chunk(const struct claim *c, const struct lane *l)
@@ -215,7 +229,7 @@ static bool decide_all(struct claim *c, struct err *e)
 			continue;
 		}
 		r = l->v[l->next++];
-		if (map_get(&c->gone, r->id))
+		if (map_get(&c->gone, r->id) || candidate_waits_for_clock(c, r))
 			r->verdict.verb = CLAIM_VERB_MAX;
 		else
 			candidate_decide(c, r);

@@ -29,6 +29,7 @@ struct op_claim {
 	struct op op;
 	const char *node;    /* borrowed: this engine */
 	usec_t now;
+	usec_t made_since;   /* the clock is unsure: only runs made since then are decided; 0: all */
 	size_t room;         /* runs that may be claimed */
 	size_t owner_max;    /* active runs of one owner on this node; 0: no limit */
 	const char *labels;  /* borrowed: of this node, each between line breaks; NULL: none */
