@@ -369,8 +369,8 @@ static void sq_bind_int(struct db *db, int query, int at, int64_t v)
 
 static void sq_bind_text(struct db *db, int query, int at, const char *s)
 {
-	int rc = s ? sqlite3_bind_text64(sqlite_db(db)->stmts[query], at + 1, s, strlen(s), SQLITE_STATIC,
-			     SQLITE_UTF8)
+	/* without a length SQLite knows that the text ends with a NUL byte, and given() reads it without a copy */
+	int rc = s ? sqlite3_bind_text(sqlite_db(db)->stmts[query], at + 1, s, -1, SQLITE_STATIC)
 		   : sqlite3_bind_null(sqlite_db(db)->stmts[query], at + 1);
 
 	if (rc == SQLITE_TOOBIG) /* stays null, which given() rejects */
