@@ -216,6 +216,7 @@ struct member {
 static void member_write(struct buf *out, const struct member *m)
 {
 	const struct blob *blob = m->at;
+	AUTO_TEXT print = NULL;
 	const char *text;
 	json_t *v;
 
@@ -236,6 +237,10 @@ static void member_write(struct buf *out, const struct member *m)
 	case FIELD_INT:
 	case FIELD_SIZE:
 		buf_json_int(out, *(const int64_t *)m->at);
+		break;
+	case FIELD_OCTAL:
+		print = job_field_print(m->field, *(const int64_t *)m->at);
+		text_write(out, print, strlen(print));
 		break;
 	default:
 		v = write_field(m->field, m->at, &(bool){false});
