@@ -8,7 +8,10 @@
 #include "wire/json_value.h"
 #include "wire/spec_json.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define B64 "_b64"
 
 static bool is_plain_text(const char *data, size_t len)
 {
@@ -126,7 +129,7 @@ static void set_base64(json_t *o, const char *field, json_t *v)
 {
 	char name[80];
 
-	snprintf(name, sizeof(name), "%s_b64", field);
+	snprintf(name, sizeof(name), "%s" B64, field);
 	json_object_set_new_nocheck(o, name, v);
 }
 
@@ -162,20 +165,154 @@ json_t *spec_json_write_all(const struct job_spec *s)
 	return o;
 }
 
+/* ---- the canonical text ---- */
+
+/*
+ * Jansson could sort and write the object of spec_json_write(), but would take most of the time of a submission. So the members
+ * of ordinary jobs are written directly, as Jansson writes them.
+ */
+
+static void text_write(struct buf *out, const char *s, size_t len)
+{
+	static const char letters[' '] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+	static const char hex[] = "0123456789ABCDEF";
+	const char *end = s + len;
+
+	buf_char(out, '"');
+	for (;;) {
+		const char *from = s;
+		unsigned char c;
+
+		while (s < end && (unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
+			s++;
+		buf_add(out, from, (size_t)(s - from));
+		if (s == end)
+			break;
+		c = (unsigned char)*s++;
+		if (c >= ' ' || letters[c])
+			buf_add(out, (const char[]){'\\', c >= ' ' ? (char)c : letters[c]}, 2);
+		else
+			buf_add(out, (const char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+	}
+	buf_char(out, '"');
+}
+
+static void list_write(struct buf *out, const struct strv *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		buf_char(out, i ? ',' : '[');
+		text_write(out, l->v[i], strlen(l->v[i]));
+	}
+	buf_char(out, ']');
+}
+
+/* A member that differs from its default. */
+struct member {
+	const struct job_field *field;
+	const void *at;
+	bool b64;
+};
+
+static void member_write(struct buf *out, const struct member *m)
+{
+	const struct blob *blob = m->at;
+	AUTO_TEXT print = NULL;
+	const char *text;
+	json_t *v;
+
+	buf_char(out, '"');
+	buf_str(out, m->field->name);
+	buf_str(out, m->b64 ? "_b64\":" : "\":");
+	switch (m->b64 ? FIELD_TYPE_MAX : m->field->type) {
+	case FIELD_TEXT:
+		text = *(char *const *)m->at;
+		text_write(out, text, strlen(text));
+		break;
+	case FIELD_BLOB:
+		text_write(out, blob->data, blob->len);
+		break;
+	case FIELD_LIST:
+		list_write(out, m->at);
+		break;
+	case FIELD_INT:
+	case FIELD_SIZE:
+		buf_json_int(out, *(const int64_t *)m->at);
+		break;
+	case FIELD_OCTAL:
+		print = job_field_print(m->field, *(const int64_t *)m->at);
+		text_write(out, print, strlen(print));
+		break;
+	default:
+		v = write_field(m->field, m->at, &(bool){false});
+		v = v ? v : write_default(m->field);
+		json_value_write(v, out);
+		json_decref(v);
+		break;
+	}
+}
+
+/* Whether a member is written, and in which form. */
+static bool member_set(const struct job_spec *s, struct member *m)
+{
+	const struct strv *list = m->at;
+	const struct blob *blob = m->at;
+	const char *text;
+
+	switch (m->field->type) {
+	case FIELD_TEXT:
+		text = *(char *const *)m->at;
+		m->b64 = text && !is_plain_text(text, strlen(text));
+		return text != NULL;
+	case FIELD_BLOB:
+		m->b64 = blob->data && !is_plain_text(blob->data, blob->len);
+		return blob->data != NULL;
+	case FIELD_LIST:
+	case FIELD_MAP:
+		m->b64 = !list_is_plain(list);
+		return list->n > 0;
+	default:
+		/*
+		 * a stored definition without umask has the default of earlier versions, so the current
+		 * default is written explicitly
+		 */
+		if (m->at == &s->umask)
+			return s->umask != JOB_UMASK_UNSAID;
+		return *(const int64_t *)m->at != m->field->preset;
+	}
+}
+
+/* In the order of the names as they are written. */
+static int member_compare(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = strcmp(x->field->name, y->field->name);
+	char one[80], other[80];
+
+	if (order == 0 || (!x->b64 && !y->b64))
+		return order;
+	snprintf(one, sizeof(one), "%s%s", x->field->name, x->b64 ? B64 : "");
+	snprintf(other, sizeof(other), "%s%s", y->field->name, y->b64 ? B64 : "");
+	return strcmp(one, other);
+}
+
 char *spec_json_to_text(const struct job_spec *s)
 {
-	AUTO_DONE(buf) b = {};
-	json_t *o = spec_json_write(s);
+	struct member *set = xcalloc(job_fields_count, sizeof(*set));
+	struct buf b = {};
+	size_t n = 0;
 
-	/*
-	 * a stored definition without umask has the default of earlier versions, so the current
-	 * default is written explicitly
-	 */
-	if (s->umask == JOB_UMASK_UNSAID)
-		json_object_del(o, "umask");
-	else if (!json_object_get(o, "umask"))
-		json_object_set_new(o, "umask", write_default(job_field_find("umask")));
-	json_value_write(o, &b);
-	json_decref(o);
+	for (size_t i = 0; i < job_fields_count; i++) {
+		struct member m = {.field = &job_fields[i], .at = (const char *)s + job_fields[i].offset};
+
+		if (member_set(s, &m))
+			set[n++] = m;
+	}
+	qsort(set, n, sizeof(*set), member_compare);
+	for (size_t i = 0; i < n; i++) {
+		buf_char(&b, i ? ',' : '{');
+		member_write(&b, &set[i]);
+	}
+	buf_str(&b, n ? "}" : "{}");
+	free(set);
 	return buf_steal(&b);
 }

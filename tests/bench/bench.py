@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Measures the targets P1 to P11 and prints one table: target, limit or floor, ours, ratio, verdict.
+# Measures the targets P1 to P12 and prints one table: target, limit or floor, ours, ratio, verdict.
 #
 # usage: tests/bench/bench.py [PART,PART...]        with top_builddir set; 'make bench BENCH=P1,P8' calls it
 #   BENCH_JOBS    the number of stored jobs of P5, P7 and P10 (default 100000)
 #   BENCH_RUNS    the number of runs of P1 and P8 (default 3000)
 #   BENCH_PLOTS   the directory of the plots (default: the current directory)
+#   BENCH_NODES   the numbers of nodes of P12, which share this machine (default 1,3,6)
 # P1, P2, P4 and P8 compare with a floor that is measured in the same run, so that other load of the machine matters less.
-# P12 is measured by bench_cluster.py.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,13 +18,16 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../integration"))
+sys.path[:0] = [os.path.join(HERE, "../integration"), os.path.join(HERE, "../nemesis")]
 from figures import Table, cpu, percentile, plot, rss
-from harness import BUILD, Connection, Daemon, wait_until
+from harness import BUILD, Connection, Daemon, Skip, wait_until
+from nodes import Cluster, server
+from proxy import Proxy
 
 JOBS = int(os.environ.get("BENCH_JOBS", "100000"))
 RUNS = os.environ.get("BENCH_RUNS", "3000")
 PLOTS = os.environ.get("BENCH_PLOTS", ".")
+NODES = [int(n) for n in os.environ.get("BENCH_NODES", "1,3,6").split(",")]
 CONFIG = "max-running = 8\njobs-per-uid = 100000000\nsubmissions-per-second = 1000000\nsubmissions-burst = 1000000\n"
 NEVER = "2099-01-01T00:00:00Z"
 
@@ -283,12 +287,64 @@ def p10(t, wanted):
 
 
 def p11(t, wanted):
+    """A row of bench_schedule has a schedule, a limit, a rate with its ratio for each zone, and the least rate that is wanted."""
     text = subprocess.run([program("bench_schedule")], stdout=subprocess.PIPE, text=True, check=True).stdout
     for line in text.splitlines():
-        print("     " + line)
+        row = re.match(r"(.{16}) +[\d.]+((?: +[\d.]+ \( *[\d.]+\))+) +([\d.]+)(?: missed)?$", line)
+        if row:
+            rates = [float(r) for r in re.findall(r"([\d.]+) \(", row[2])]
+            t.at_least("P11", "next slot of '%s', slowest of %d zones" % (row[1].strip(), len(rates)), float(row[3]), min(rates), "M/s", 1)
 
 
-PARTS = {"P1": p1_p8, "P2": p2, "P3": p3, "P4": p4, "P5": p5_p7, "P6": p6, "P7": p5_p7, "P8": p1_p8, "P9": p9, "P10": p10, "P11": p11}
+class Distant:
+    """A server whose packets are delayed in both directions."""
+
+    def __init__(self, near, delay):
+        self.front = tempfile.mkdtemp(prefix="jobsched-far.")
+        os.chmod(self.front, 0o755)
+        self.proxy = Proxy(self.front, near.dir)
+        self.proxy.delay = delay
+        self.url = "postgresql://jobsched@/postgres?host=" + self.front
+        self.sql = near.sql
+
+    def close(self):
+        self.proxy.close()
+        shutil.rmtree(self.front, ignore_errors=True)
+
+
+def submissions(n, delay, clients, seconds):
+    """Submissions per second through n nodes, with 'clients' clients of each, and the median time of one in ms."""
+    far = Distant(server(), delay)
+    try:
+        with Cluster(n, far, CONFIG + "lease = 15\nrun-lease = 15\n") as c:
+            sent = [subprocess.Popen([program("bench_product"), "clients", d.socket, str(d.process.pid), str(clients), str(seconds)],
+                                     stdout=subprocess.PIPE, text=True) for d in c.nodes]
+            texts = [p.communicate()[0] for p in sent]
+    finally:
+        far.close()
+    found = [dict(line.split(" ") for line in text.splitlines()) for text in texts]
+    return sum(float(f["clients.rate"]) for f in found), max(float(f["clients.median"]) for f in found)
+
+
+def p12(t, wanted):
+    delay, clients = 0.001, 16
+    try:
+        server()
+    except Skip as reason:
+        t.skipped("P12", "submissions to a cluster", reason)
+        return
+    alone = None
+    for n in NODES:
+        rate, median = submissions(n, delay, clients, 6)
+        t.at_most("P12", "nodes: %d, PostgreSQL 1 ms away, median submission" % n, 5 * 2000 * delay, median, "ms")
+        if n == 1:
+            alone = rate
+            t.plain("P12", "nodes: 1, %d clients, submissions" % clients, rate, "/s")
+        elif alone:
+            t.at_least("P12", "nodes: %d, %d clients each, submissions against 1 node" % (n, clients), alone, rate, "/s", 2.4 if n == 3 else 4)
+
+
+PARTS = {"P1": p1_p8, "P2": p2, "P3": p3, "P4": p4, "P5": p5_p7, "P6": p6, "P7": p5_p7, "P8": p1_p8, "P9": p9, "P10": p10, "P11": p11, "P12": p12}
 
 
 def main(parts=""):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures submissions and runs of a running daemon, and bare process starts beside them. Prints NAME VALUE lines. */
 #include "base/err.h"
+#include "base/text.h"
 #include "bench/measure.h"
 #include "wire/http_client.h"
 #include <err.h>
@@ -104,6 +105,64 @@ static double submit_by_many(struct bench *b)
 		sum += (double)(intptr_t)rate / 1000;
 	}
 	return sum;
+}
+
+struct waiter {
+	const struct bench *b;
+	double *took; /* owned: milliseconds of each submission */
+	size_t n;
+	pthread_t thread;
+};
+
+static void *submit_and_wait(void *arg)
+{
+	struct waiter *w = arg;
+	AUTO(http_client) *c = connected(w->b);
+	json_t *job = later();
+	double start = bench_now();
+
+	while (bench_now() - start < w->b->seconds) {
+		double sent = bench_now();
+
+		json_decref(call(c, "POST", "/v1/jobs", job));
+		w->took = xgrow(w->took, w->n, sizeof(*w->took));
+		w->took[w->n++] = (bench_now() - sent) * 1000;
+	}
+	json_decref(job);
+	return NULL;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Submissions by some clients: jobs per second, and the median time of a submission. */
+static void measure_clients(const struct bench *b, int clients)
+{
+	struct waiter *v = xcalloc((size_t)clients, sizeof(*v));
+	double *all = NULL;
+	size_t n = 0;
+
+	for (int i = 0; i < clients; i++) {
+		v[i].b = b;
+		if (pthread_create(&v[i].thread, NULL, submit_and_wait, &v[i]))
+			errx(1, "pthread_create");
+	}
+	for (int i = 0; i < clients; i++) {
+		pthread_join(v[i].thread, NULL);
+		for (size_t k = 0; k < v[i].n; k++) {
+			all = xgrow(all, n, sizeof(*all));
+			all[n++] = v[i].took[k];
+		}
+		free(v[i].took);
+	}
+	qsort(all, n, sizeof(*all), compare_times);
+	printf("clients.rate %.0f\nclients.median %.2f\n", (double)n / b->seconds, all[n / 2]);
+	free(all);
+	free(v);
 }
 
 static void submit_bulk(struct http_client *c, const char *schedule, const char *sandbox, int n)
@@ -282,6 +341,7 @@ static void load(struct bench *b, long n, const char *schedule)
 static int usage(void)
 {
 	fprintf(stderr, "usage: bench_product submit SOCKET ENGINE SECONDS\n"
+			"       bench_product clients SOCKET ENGINE CLIENTS SECONDS\n"
 			"       bench_product load SOCKET ENGINE JOBS SCHEDULE\n"
 			"       bench_product delay SOCKET\n"
 			"       bench_product runs SOCKET ENGINE SPAWNER UID RUNS PROFILE...\n");
@@ -299,6 +359,9 @@ int main(int argc, char **argv)
 	if (argc == 5 && strcmp(argv[1], "submit") == 0) {
 		b.seconds = atof(argv[4]);
 		measure_submissions(&b);
+	} else if (argc == 6 && strcmp(argv[1], "clients") == 0 && atoi(argv[4]) > 0) {
+		b.seconds = atof(argv[5]);
+		measure_clients(&b, atoi(argv[4]));
 	} else if (argc == 6 && strcmp(argv[1], "load") == 0) {
 		load(&b, atol(argv[4]), argv[5]);
 	} else if (argc == 3 && strcmp(argv[1], "delay") == 0) {

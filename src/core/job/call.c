@@ -326,13 +326,24 @@ static bool field_refuse(const char *name, unsigned kinds, enum call_kind kind, 
 	return err_field(e, name, "'%s' is a field of jobs with %s", name, of.data);
 }
 
+/* The kinds that have a field; 0: it is not one of calls. */
+static unsigned kinds_of(const char *name)
+{
+	for (size_t i = 0; i < ELEMENTS(call_fields); i++)
+		if (strcmp(call_fields[i].name, name) == 0)
+			return call_fields[i].kinds;
+	return 0;
+}
+
+/* Called for every job. Few fields are set, and only these are looked up. */
 static bool fields_fit(const struct job_spec *s, enum call_kind kind, struct err *e)
 {
-	for (size_t i = 0; i < ELEMENTS(call_fields); i++) {
-		const char *name = call_fields[i].name;
+	for (size_t i = 0; i < job_fields_count; i++) {
+		const char *name = job_fields[i].name;
+		unsigned kinds = field_is_set(s, &job_fields[i]) ? kinds_of(name) : 0;
 
-		if (!(call_fields[i].kinds & (1U << kind)) && field_is_set(s, job_field_find(name)))
-			return field_refuse(name, call_fields[i].kinds, kind, e);
+		if (kinds && !(kinds & (1U << kind)))
+			return field_refuse(name, kinds, kind, e);
 	}
 	return true;
 }

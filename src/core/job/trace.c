@@ -2,10 +2,9 @@
 /* Derives the ids of spans from the number of the run. */
 #include "core/job/trace.h"
 #include "base/auto.h"
+#include "base/buf.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define HEX "0123456789abcdef"
@@ -49,12 +48,20 @@ bool trace_var_valid(const char *var)
 /* The first digits of the hash of what identifies a span or a trace. */
 static void derive(const char *what, const char *store_id, int64_t run, int64_t fence, size_t len, char *ret)
 {
-	AUTO_TEXT from = xprintf("jobsched %s %s %" PRId64 " %" PRId64, what, store_id, run, fence);
+	AUTO_DONE(buf) from = {};
 	unsigned char hash[SHA256_LEN];
 	struct sha256 s;
 
+	buf_str(&from, "jobsched ");
+	buf_str(&from, what);
+	buf_char(&from, ' ');
+	buf_str(&from, store_id);
+	buf_char(&from, ' ');
+	buf_json_int(&from, run);
+	buf_char(&from, ' ');
+	buf_json_int(&from, fence);
 	sha256_init(&s);
-	sha256_add(&s, from, strlen(from));
+	sha256_add(&s, from.data, from.len);
 	sha256_end(&s, hash);
 	for (size_t i = 0; i < len; i++)
 		ret[i] = HEX[i % 2 ? hash[i / 2] & 15 : hash[i / 2] >> 4];
@@ -71,20 +78,21 @@ void trace_of_run(struct trace *ret, const char *store_id, int64_t run, const ch
 	bool sampled)
 {
 	*ret = (struct trace){.sampled = sampled};
-	derive("run", store_id, run, 0, SPAN_ID_LEN, ret->run);
 	if (traceparent && !trace_parent_valid(traceparent))
 		traceparent = NULL;
 	if (traceparent && continues) {
 		copy_id(ret->id, traceparent + ID_AT, TRACE_ID_LEN);
 		copy_id(ret->parent, traceparent + SPAN_AT, SPAN_ID_LEN);
 		ret->sampled = strchr("13579bdf", traceparent[FLAGS_AT + 1]) != NULL;
-		return;
+	} else {
+		derive("trace", store_id, run, 0, TRACE_ID_LEN, ret->id);
 	}
-	derive("trace", store_id, run, 0, TRACE_ID_LEN, ret->id);
-	if (traceparent) {
+	if (traceparent && !continues) {
 		copy_id(ret->link_id, traceparent + ID_AT, TRACE_ID_LEN);
 		copy_id(ret->link_span, traceparent + SPAN_AT, SPAN_ID_LEN);
 	}
+	if (ret->sampled)
+		derive("run", store_id, run, 0, SPAN_ID_LEN, ret->run);
 }
 
 void trace_attempt_span(const char *store_id, int64_t run, int64_t fence,

@@ -20,7 +20,7 @@ bool trace_var_valid(const char *var);
 /* The trace of one run. The ids depend on store, run and attempt only, so all nodes compute the same ones. */
 struct trace {
 	char id[TRACE_ID_LEN + 1];
-	char run[SPAN_ID_LEN + 1];
+	char run[SPAN_ID_LEN + 1];         /* empty: the trace is not sampled */
 	char parent[SPAN_ID_LEN + 1];      /* of the run's span; empty: none */
 	char link_id[TRACE_ID_LEN + 1];    /* the submission of a recurring job; empty: none */
 	char link_span[SPAN_ID_LEN + 1];

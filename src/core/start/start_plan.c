@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds a start plan from a claimed run and its definition. */
 #include "core/start/start_plan.h"
+#include "base/buf.h"
 #include "base/rfc3339.h"
 #include "core/start/exec_spec_build.h"
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "core/job/run.h"
 #include "core/job/trace.h"
-#include <inttypes.h>
 #include <string.h>
 
 #define VAR_PREFIX "JOBSCHED_"
@@ -42,14 +42,41 @@ bool start_plan_var_valid(const char *var)
 	return true;
 }
 
+static void var_begin(struct buf *b, const char *name)
+{
+	buf_str(b, VAR_PREFIX);
+	buf_str(b, name);
+	buf_char(b, '=');
+}
+
 static void var_text(struct start_plan *p, const char *name, const char *value)
 {
-	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%s", name, value));
+	struct buf b = {};
+
+	var_begin(&b, name);
+	buf_str(&b, value);
+	strv_take(&p->vars, buf_steal(&b));
 }
 
 static void var_number(struct start_plan *p, const char *name, int64_t value)
 {
-	strv_take(&p->vars, xprintf(VAR_PREFIX "%s=%" PRId64, name, value));
+	struct buf b = {};
+
+	var_begin(&b, name);
+	buf_json_int(&b, value);
+	strv_take(&p->vars, buf_steal(&b));
+}
+
+/* All attempts of a slot have the same run number and so the same key. */
+static void var_key(struct start_plan *p, const struct start_plan_source *from)
+{
+	struct buf b = {};
+
+	var_begin(&b, "KEY");
+	buf_str(&b, from->store_id);
+	buf_char(&b, '-');
+	buf_json_int(&b, from->run->id);
+	strv_take(&p->vars, buf_steal(&b));
 }
 
 #define PREVIOUS_ERROR_MAX 512
@@ -87,8 +114,7 @@ static void build_vars(struct start_plan *p, const struct start_plan_source *fro
 		var_text(p, "NAME", r->job_name ? r->job_name : "");
 	var_text(p, "SLOT", rfc3339_format(r->slot, slot));
 	var_number(p, "SLOT_MS", r->slot / USEC_MSEC);
-	/* all attempts of a slot have the same run number and so the same key */
-	strv_take(&p->vars, xprintf(VAR_PREFIX "KEY=%s-%" PRId64, from->store_id, r->id));
+	var_key(p, from);
 	var_text(p, "NODE", from->node);
 	previous_vars(p, r->previous);
 	for (size_t i = 0; from->trace && i < from->trace->n; i++)

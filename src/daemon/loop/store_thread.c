@@ -180,9 +180,10 @@ static void note_health(struct store_thread *t, bool ok, const struct err *e)
 		t->fails_since = 0;
 	else if (!t->fails_since)
 		t->fails_since = clock_boot(t->o.clock);
-	if (away)
+	if (away) {
 		snprintf(t->why, sizeof(t->why), "%s", e->msg);
-	t->probe_at = monotonic_now() + PROBE_PAUSE + io_random_upto(PROBE_PAUSE);
+		t->probe_at = monotonic_now() + PROBE_PAUSE + io_random_upto(PROBE_PAUSE);
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -44,7 +44,7 @@ struct notifier {
 	struct map under_way;     /* notices that an earlier daemon began and the spawner or jobsched-net still delivers */
 	struct op *refused;       /* to be submitted again */
 	sd_event_source *retry_timer;
-	struct log_repeat not_recorded, not_sent;
+	struct log_repeat not_recorded, not_sent, failed;
 	usec_t next, not_before;
 	bool held;                /* due notices wait for a slot: the end of any notice is a reason to take again */
 	bool again;               /* take now, whatever 'next' says */
@@ -192,7 +192,7 @@ static void delivery_finish(struct notifier *n, struct delivery *g, const char *
 
 	count_try(n, notice, !error);
 	if (error)
-		log_line(LOG_LEVEL_WARNING, &(struct log_about){.job = notice->job, .run = notice->run},
+		log_line(log_repeat(&n->failed, clock_boot(&clock_system)), &(struct log_about){.job = notice->job, .run = notice->run},
 			"notice %" PRId64 " could not be sent, try %" PRId64 " of %d: %s", notice->id, notice->tries,
 			notice->kind == NOTICE_KIND_TEST ? 1 : NOTICE_TRIES, error);
 	record(n, &(struct sent){.id = notice->id, .try = notice->tries, .last = notice->kind == NOTICE_KIND_TEST, .by = g->by}, error);

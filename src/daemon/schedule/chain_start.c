@@ -17,7 +17,6 @@
 #include "wire/params_json.h"
 #include "wire/spec_json.h"
 #include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 #define VAR_PREFIX "JOBSCHED_PARENT_"
@@ -35,6 +34,21 @@ static void pair_line(struct buf *out, const char *prefix, const char *pair)
 	buf_printf(out, "%s\n", pair + name);
 }
 
+static void number_line(struct buf *out, const char *name, int64_t value)
+{
+	buf_str(out, name);
+	buf_json_int(out, value);
+	buf_char(out, '\n');
+}
+
+static void text_line(struct buf *out, const char *name, const char *value)
+{
+	buf_str(out, name);
+	buf_str(out, value);
+	buf_char(out, '\n');
+}
+
+/* Called for every end of a run, so without printf(). */
 char *chain_start_parent(const struct active_run *a, const struct judge_verdict *v)
 {
 	const struct run *r = a->run;
@@ -43,12 +57,15 @@ char *chain_start_parent(const struct active_run *a, const struct judge_verdict 
 
 	if (v->state == RUN_QUEUED)
 		return NULL;
-	buf_printf(&out, "JOB=%" PRId64 "\nRUN=%" PRId64 "\nSLOT=%s\nSTATE=%s\nATTEMPT=%" PRId64 "\n", r->job, r->id,
-		rfc3339_format(r->slot, slot), run_state_name(v->state), a->end.number);
+	number_line(&out, "JOB=", r->job);
+	number_line(&out, "RUN=", r->id);
+	text_line(&out, "SLOT=", rfc3339_format(r->slot, slot));
+	text_line(&out, "STATE=", run_state_name(v->state));
+	number_line(&out, "ATTEMPT=", a->end.number);
 	if (r->job_name)
-		buf_printf(&out, "NAME=%s\n", r->job_name);
+		text_line(&out, "NAME=", r->job_name);
 	if (a->end.exit_code >= 0)
-		buf_printf(&out, "EXIT_CODE=%" PRId64 "\n", a->end.exit_code);
+		number_line(&out, "EXIT_CODE=", a->end.exit_code);
 	for (size_t i = 0; i < a->results.n; i++)
 		pair_line(&out, "RESULT_", a->results.v[i]);
 	for (size_t i = 0; i < a->params.n; i++)

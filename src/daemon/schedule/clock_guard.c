@@ -24,6 +24,8 @@ struct clock_guard {
 	enum clock_trust trust;
 	usec_t began;         /* boottime */
 	usec_t made_since;    /* when that was on the wall clock */
+	usec_t asked_at;      /* boottime when the kernel was last asked; 0: never */
+	bool synchronised;    /* its answer */
 	bool started, asking; /* asking: OP_LATE is under way */
 	bool caught_up;
 	bool set_back;
@@ -135,15 +137,25 @@ void clock_guard_start(struct clock_guard *t, usec_t last_seen)
 
 /* ---- trust in the clock ---- */
 
+/* Called with every run, so the kernel is asked once in CHECK_INTERVAL at most, and not after the wait is over. */
+static bool clock_is_synchronised(struct clock_guard *t, usec_t up)
+{
+	if (up - t->began >= t->o.wait)
+		return true;
+	if (!t->asked_at || up - t->asked_at >= CHECK_INTERVAL) {
+		t->synchronised = t->o.synchronised();
+		t->asked_at = up;
+	}
+	return t->synchronised;
+}
+
 static void update_trust(struct clock_guard *t, usec_t now)
 {
 	enum clock_trust was = t->trust;
 	usec_t up = clock_boot(t->o.clock);
 	char text[RFC3339_MAX];
 
-	/* called with every run, so the kernel is not asked after the wait is over */
-	t->trust = clock_trust_judge(
-		now, up, t->began, up - t->began >= t->o.wait || t->o.synchronised(), t->o.wait);
+	t->trust = clock_trust_judge(now, up, t->began, clock_is_synchronised(t, up), t->o.wait);
 	if (t->trust == was)
 		return;
 	if (t->trust == CLOCK_WRONG)

@@ -159,7 +159,8 @@ static struct judge_verdict decide_run_end(const struct dispatcher *d, const str
 		.now = clock_now(d->o.clock),
 	};
 
-	io_random(&c.random, sizeof(c.random));
+	if (c.outcome != ATTEMPT_SUCCEEDED)
+		io_random(&c.random, sizeof(c.random));
 	return judge_attempt(&a->retry, &c);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trace context of runs: variables of the worker, spans of runs and attempts. */
+#include "base/buf.h"
 #include "base/text.h"
 #include "core/job/job.h"
 #include "core/job/trace.h"
@@ -58,9 +59,15 @@ void dispatcher_trace_vars(const struct dispatcher *d, const struct active_run *
 {
 	AUTO_TEXT parent = line_value(trigger, "TRACEPARENT");
 	char span[SPAN_ID_LEN + 1];
+	struct buf context = {};
 
 	trace_attempt_span(store_thread_store_id(d->o.store), a->run->id, a->run->fence, span);
-	strv_take(ret, xprintf("TRACEPARENT=00-%s-%s-%s", a->trace.id, span, a->trace.sampled ? "01" : "00"));
+	buf_str(&context, "TRACEPARENT=00-");
+	buf_str(&context, a->trace.id);
+	buf_char(&context, '-');
+	buf_str(&context, span);
+	buf_str(&context, a->trace.sampled ? "-01" : "-00");
+	strv_take(ret, buf_steal(&context));
 	/* a trigger with a trace of its own replaces all of the job's context */
 	if (a->trace.parent[0])
 		add_var(ret, "TRACESTATE", trigger, parent != NULL, spec->tracestate);

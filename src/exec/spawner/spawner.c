@@ -54,26 +54,33 @@ struct spawner {
 	bool reload;         /* SIGHUP was received */
 };
 
+static void signal_handle(struct spawner *sp, uint32_t number)
+{
+	if (number == SIGCHLD) {
+		sp->workers.scan_wanted = true;
+	} else if (number == SIGHUP) {
+		sp->reload = true;
+	} else if ((number == SIGTERM || number == SIGINT) && !sp->workers.stopping) {
+		log_info("stopping: ending %zu workers", sp->workers.running);
+		start_queue_refuse(&sp->starts, START_STOPPING, "the spawner is being stopped");
+		workers_give_up(&sp->workers, "the spawner is being stopped");
+		workers_stop(&sp->workers);
+	}
+}
+
 static void on_spawner_signal(struct epoll_source *s, uint32_t events)
 {
 	struct spawner *sp = CONTAINER_OF(s, struct spawner, signals);
-	struct signalfd_siginfo si;
+	/* each pending signal once, so a shorter read was the last */
+	struct signalfd_siginfo si[8];
+	ssize_t n;
 
 	(void)events;
-	while (read(s->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
-		if (si.ssi_signo == SIGCHLD) {
-			sp->workers.scan_wanted = true;
-		} else if (si.ssi_signo == SIGHUP) {
-			sp->reload = true;
-		} else if ((si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT) &&
-			!sp->workers.stopping) {
-			log_info("stopping: ending %zu workers", sp->workers.running);
-			start_queue_refuse(&sp->starts, START_STOPPING,
-				"the spawner is being stopped");
-			workers_give_up(&sp->workers, "the spawner is being stopped");
-			workers_stop(&sp->workers);
-		}
-	}
+	do {
+		n = read(s->fd, si, sizeof(si));
+		for (ssize_t i = 0; i < n / (ssize_t)sizeof(*si); i++)
+			signal_handle(sp, si[i].ssi_signo);
+	} while (n == (ssize_t)sizeof(si));
 }
 
 static void on_spawner_timer(struct epoll_source *s, uint32_t events)

@@ -65,10 +65,12 @@ static void launcher_start_free(struct launcher_start *l)
 
 /* ---- launchers ---- */
 
-/* Pending events of this loop iteration may still point to it, so its memory is freed later. */
+/* Pending events of this loop iteration may still point to it, so its memory is freed later. A scan reaps its process. */
 static void launcher_close(struct launcher *l)
 {
 	struct launcher **at = &l->all->first;
+
+	l->all->workers->scan_wanted = true;
 
 	while (*at != l)
 		at = &(*at)->next;
@@ -453,7 +455,9 @@ const struct child_report *launcher_start_report(const struct launcher_start *l)
 bool launchers_expect(const struct launchers *ls, pid_t pid)
 {
 	for (const struct launcher *l = ls->first; l; l = l->next)
-		if (l->busy &&
+		if (l->pid == pid)
+			return true;
+		else if (l->busy &&
 			(l->arena->report.pid == pid || l->arena->report.worker == pid ||
 				l->arena->report.pidns_init == pid))
 			return true;

@@ -61,7 +61,7 @@ void launcher_start_cancel(struct launcher_start *l);  /* the same, without call
 void launcher_start_abandon(struct launcher_start *l);
 /* current report; NULL: the start waits for a launcher */
 const struct child_report *launcher_start_report(const struct launcher_start *l);
-/* a process of an unfinished start, which must not be reaped yet */
+/* a launcher that has not exited, or a process of an unfinished start, which must not be reaped yet */
 bool launchers_expect(const struct launchers *ls, pid_t pid);
 
 void launchers_run_due(struct launchers *ls, usec_t now);

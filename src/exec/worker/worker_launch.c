@@ -108,7 +108,7 @@ static void audit_log_start(const struct worker *w, const struct child *c)
 {
 	const struct worker_launch *l = w->launch;
 
-	if (l->user && l->uid != geteuid())
+	if (l->user && l->uid != w->all->uid)
 		log_line(LOG_LEVEL_INFO, &(struct log_about){.run = w->run},
 			"audit: run %" PRId64 " starts as '%s' (uid %u), pid %d", w->run, l->user,
 			(unsigned)l->uid, (int)c->pid);
@@ -259,7 +259,7 @@ void worker_launch(struct worker *w, struct child_plan *p)
 	struct worker_launch *l = xcalloc(1, sizeof(*l));
 	int r = -failpoint(FP_SPAWN_FORK);
 
-	*l = (struct worker_launch){.uid = p->user ? p->user->uid : geteuid(),
+	*l = (struct worker_launch){.uid = p->user ? p->user->uid : ws->uid,
 		.user = p->user ? xstrdup(p->user->name) : NULL,
 		.command = xstrdup(p->argv[0]),
 		.cwd = xstrdup(p->cwd),

@@ -4,7 +4,6 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/failpoint.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/job.h"
@@ -297,7 +296,7 @@ static void worker_plan_start(
 		.out = out,
 		.umask = (mode_t)o->umask,
 		.limits = limits,
-		.parent = getpid(),
+		.parent = ws->pid,
 		.sandbox = sandbox,
 		.home = s->user->home};
 	worker_process_start(w, &plan,
@@ -327,6 +326,18 @@ int worker_start_cgroup(
 	return cgroups_enabled(ws->groups) ? cgroup_acquire(ws->groups, uid, l, ret) : 0;
 }
 
+/* The spawner reads without waiting; the command writes to an ordinary pipe. */
+static bool output_pipe(int ret[2])
+{
+	if (pipe2(ret, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	if (fcntl(ret[1], F_SETFL, 0) == 0)
+		return true;
+	close(ret[0]);
+	close(ret[1]);
+	return false;
+}
+
 struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 {
 	struct worker *w = worker_new(ws, s->frame);
@@ -339,14 +350,13 @@ struct worker *worker_start(struct workers *ws, const struct worker_start *s)
 		worker_start_failed(w, START_LIMIT, xstrdup(e.msg));
 		return w;
 	}
-	if (pipe2(pipe, O_CLOEXEC) < 0) {
+	if (!output_pipe(pipe)) {
 		worker_start_failed(w, worker_start_failure(errno),
 			xprintf("could not create a pipe: %s", strerror(errno)));
 		return w;
 	}
 	w->out.fd = pipe[0];
 	out = pipe[1];
-	io_set_nonblock(w->out.fd);
 	/* may exist from another store with the same run number */
 	output_file_remove(ws->output_dir, w->run, w->attempt, NULL);
 	if (s->group) {

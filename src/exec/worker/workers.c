@@ -29,6 +29,8 @@ bool workers_init(struct workers *ws, int ep, int output_dir, const char *spawne
 	*ws = (struct workers){.spool = {.pipe.fd = -1, .pidfd = -1},
 		.ep = ep,
 		.output_dir = output_dir,
+		.pid = getpid(),
+		.uid = geteuid(),
 		.notify_dir = -1,
 		.spawner = spawner,
 		.groups = groups};

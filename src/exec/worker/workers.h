@@ -23,6 +23,8 @@ struct worker;
 struct workers {
 	int ep, output_dir, null, children; /* null and children are owned, the others borrowed */
 	const char *spawner;                /* its id; borrowed */
+	pid_t pid;                          /* of the spawner */
+	uid_t uid;                          /* of the spawner, effective */
 	const char *lang;                   /* borrowed; NULL: none */
 	/* borrowed: mount point of artifacts; NULL: they are used in the cache directory */
 	const char *artifact_path;

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "store/backend/queries.h"
+#include "store/backend/sqlite_wal_file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -110,7 +111,7 @@ static bool open_handle(struct db_sqlite *d, int busy_ms, struct err *e)
 {
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 	int rc = sqlite3_open_v2(d->path, &d->h,
-		flags | (d->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE), NULL);
+		flags | (d->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE), d->vfs->zName);
 
 	if (rc == SQLITE_OK)
 		rc = sqlite_add_given(d->h, d->db.sql, d->clock);
@@ -141,6 +142,7 @@ static void sq_close(struct db *db)
 	if (d->broken && d->h) /* do not write to a failing device again */
 		sqlite3_db_config(d->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(d->h);
+	sqlite_wal_file_vfs_free(d->vfs);
 	reserve_done(&d->reserve);
 	free(d->stmts);
 	free(d->control);
@@ -208,6 +210,7 @@ static struct db_sqlite *new_handle(const struct db_options *o)
 
 	d->db = (struct db){.ops = &db_sqlite_ops, .sql = o->sql ? o->sql : &sqlite_sql, .pid = getpid()};
 	d->control = xcalloc(TEXT_SQLITE_MAX, sizeof(*d->control));
+	d->vfs = sqlite_wal_file_vfs_new();
 	d->path = xprintf("%s%s", o->where[0] == '/' ? "" : "./", o->where);
 	d->clock = o->clock ? o->clock : &clock_system;
 	d->read_only = o->read_only;
@@ -366,8 +369,8 @@ static void sq_bind_int(struct db *db, int query, int at, int64_t v)
 
 static void sq_bind_text(struct db *db, int query, int at, const char *s)
 {
-	int rc = s ? sqlite3_bind_text64(sqlite_db(db)->stmts[query], at + 1, s, strlen(s), SQLITE_STATIC,
-			     SQLITE_UTF8)
+	/* without a length SQLite knows that the text ends with a NUL byte, and given() reads it without a copy */
+	int rc = s ? sqlite3_bind_text(sqlite_db(db)->stmts[query], at + 1, s, -1, SQLITE_STATIC)
 		   : sqlite3_bind_null(sqlite_db(db)->stmts[query], at + 1);
 
 	if (rc == SQLITE_TOOBIG) /* stays null, which given() rejects */

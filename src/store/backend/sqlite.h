@@ -8,6 +8,7 @@
 struct db_sqlite {
 	struct db db;
 	sqlite3 *h;           /* owned */
+	sqlite3_vfs *vfs;     /* owned */
 	sqlite3_stmt **stmts; /* owned, one per query */
 	sqlite3_stmt **control; /* owned, one per text; NULL: not used yet */
 	char *path;           /* owned */

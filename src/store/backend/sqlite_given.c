@@ -4,6 +4,7 @@
  * from left to right; SQLite's own JSON functions search each member again, which took most of the
  * time of a batch.
  */
+#include "base/auto.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "store/backend/sqlite.h"
@@ -22,23 +23,24 @@ struct given_table {
 	sqlite3_vtab base;
 	char *names; /* owned: the declaration, split into words */
 	const char *name[COLUMNS_MAX];
+	size_t len[COLUMNS_MAX];
 	int columns;
 };
 
 struct given_value {
-	enum { NOTHING, NUMBER, TEXT } type;
+	enum { NOTHING, NUMBER, TEXT, TEXT_ESCAPED } type;
 	int64_t number;
-	const char *text; /* points into the copy of the set */
-	size_t len;
+	const char *text; /* points into the set */
+	size_t len;       /* with escapes */
 };
 
 struct given_cursor {
 	sqlite3_vtab_cursor base;
-	char *set;  /* owned copy; texts are unescaped in place */
-	char *at;   /* the rest that is not parsed yet */
+	const char *at;    /* the rest of the set that is not parsed yet; borrowed from the statement */
 	int64_t row;
 	bool end;
-	int order[MEMBERS_MAX]; /* columns of the previous row; the next row usually has the same */
+	int members;       /* of the row */
+	int order[MEMBERS_MAX]; /* columns of the row; the next row usually has the same */
 	struct given_value values[COLUMNS_MAX];
 };
 
@@ -48,8 +50,10 @@ static void cut_names(struct given_table *t, const char *declaration)
 
 	t->names = xstrdup(strchr(declaration, '(') + 1);
 	for (char *word = strtok_r(t->names, " ,\n\t)", &save); word && t->columns < COLUMNS_MAX;
-		word = strtok_r(NULL, " ,\n\t)", &save))
+		word = strtok_r(NULL, " ,\n\t)", &save)) {
+		t->len[t->columns] = strlen(word);
 		t->name[t->columns++] = word;
+	}
 	t->columns -= 2; /* the column of the set and the word HIDDEN */
 }
 
@@ -105,107 +109,113 @@ static int given_open(sqlite3_vtab *t, sqlite3_vtab_cursor **ret)
 
 static int given_close(sqlite3_vtab_cursor *base)
 {
-	struct given_cursor *c = (struct given_cursor *)base;
-
-	free(c->set);
-	free(c);
+	free(base);
 	return SQLITE_OK;
 }
 
 /* ---- parser for the output of set.c: [{"a":1,"b":"x","c":null},...] without blanks ---- */
 
-static bool skip_token(struct given_cursor *c, const char *token)
+static bool skip_char(struct given_cursor *c, char wanted)
 {
-	size_t len = strlen(token);
-
-	if (strncmp(c->at, token, len) != 0)
+	if (*c->at != wanted)
 		return false;
-	c->at += len;
+	c->at++;
 	return true;
 }
 
-/* A string after its opening quote; it is unescaped in place. */
+/* A string after its opening quote. */
 static bool text_value_read(struct given_cursor *c, struct given_value *v)
 {
-	char *from = c->at, *to;
-	size_t plain = strcspn(from, "\"\\");
+	const char *from = c->at;
 
-	to = from += plain;
-	while (*from != '"') {
-		char code[3] = {};
-
-		if (*from == '\0' || (*from == '\\' && from[1] == '\0'))
-			return false;
-		if (*from != '\\') {
-			*to++ = *from++;
-		} else if (from[1] != 'u') {
-			*to++ = from[1]; /* set.c escapes only quote and backslash this way */
-			from += 2;
-		} else {
-			if (strncmp(from, "\\u00", 4) != 0 || strlen(from) < 6)
-				return false;
-			memcpy(code, from + 4, 2);
-			*to++ = (char)strtol(code, NULL, 16);
-			from += 6;
+	v->type = TEXT;
+	for (; *c->at != '"'; c->at++) {
+		if (*c->at == '\\') {
+			v->type = TEXT_ESCAPED;
+			c->at++;
 		}
+		if (*c->at == '\0')
+			return false;
 	}
-	*v = (struct given_value){.type = TEXT, .text = c->at, .len = (size_t)(to - c->at)};
-	c->at = from + 1;
+	v->text = from;
+	v->len = (size_t)(c->at++ - from);
 	return true;
+}
+
+/* set.c writes numbers of 64 bits. */
+static bool number_value_read(struct given_cursor *c, struct given_value *v)
+{
+	bool negative = skip_char(c, '-');
+	const char *from = c->at;
+	uint64_t n = 0;
+
+	for (; *c->at >= '0' && *c->at <= '9'; c->at++)
+		n = n * 10 + (uint64_t)(*c->at - '0');
+	v->type = NUMBER;
+	v->number = (int64_t)(negative ? -n : n);
+	return c->at > from;
 }
 
 static bool value_read(struct given_cursor *c, struct given_value *v)
 {
-	char *end;
-
-	if (skip_token(c, "\""))
+	if (skip_char(c, '"'))
 		return text_value_read(c, v);
-	if (skip_token(c, "null"))
-		return true;
-	v->number = strtoll(c->at, &end, 10);
-	v->type = NUMBER;
-	if (end == c->at)
-		return false;
-	c->at = end;
+	if (strncmp(c->at, "null", 4) != 0)
+		return number_value_read(c, v);
+	c->at += 4;
 	return true;
 }
 
 static int find_column(const struct given_table *t, const char *name, size_t len)
 {
 	for (int i = 0; i < t->columns; i++)
-		if (strncmp(t->name[i], name, len) == 0 && t->name[i][len] == '\0')
+		if (t->len[i] == len && strncmp(t->name[i], name, len) == 0)
 			return i;
 	return -1;
+}
+
+/* Whether a text begins with the name of a column and a quote. A loop, because names are short. */
+static bool begins_with_column(const struct given_table *t, int column, const char *text)
+{
+	const char *name = t->name[column];
+
+	while (*name && *name == *text) {
+		name++;
+		text++;
+	}
+	return !*name && *text == '"';
 }
 
 static bool member_read(struct given_cursor *c, int member)
 {
 	const struct given_table *t = (const struct given_table *)c->base.pVtab;
-	size_t len = strcspn(c->at + 1, "\"");
-	const char *name = c->at + 1;
-	int column = member < MEMBERS_MAX ? c->order[member] : -1;
+	int column;
 
-	if (column < 0 || strncmp(t->name[column], name, len) != 0 || t->name[column][len] != '\0')
-		column = find_column(t, name, len);
-	if (column < 0 || member >= MEMBERS_MAX)
+	if (member >= MEMBERS_MAX || !skip_char(c, '"'))
+		return false;
+	column = c->order[member];
+	if (!begins_with_column(t, column, c->at))
+		column = find_column(t, c->at, strcspn(c->at, "\""));
+	if (column < 0)
 		return false;
 	c->order[member] = column;
-	c->at += len + 2;
-	return skip_token(c, ":") && value_read(c, &c->values[column]);
+	c->at += t->len[column] + 1;
+	return skip_char(c, ':') && value_read(c, &c->values[column]);
 }
 
 static bool given_row_read(struct given_cursor *c)
 {
-	int member = 0;
-
-	memset(c->values, 0, sizeof(c->values));
-	if (!skip_token(c, "{"))
+	for (int i = 0; i < c->members; i++)
+		c->values[c->order[i]].type = NOTHING;
+	c->members = 0;
+	if (!skip_char(c, '{'))
 		return false;
 	do {
-		if (!member_read(c, member++))
+		if (!member_read(c, c->members))
 			return false;
-	} while (skip_token(c, ","));
-	return skip_token(c, "}");
+		c->members++;
+	} while (skip_char(c, ','));
+	return skip_char(c, '}');
 }
 
 static int given_next(sqlite3_vtab_cursor *base)
@@ -213,10 +223,10 @@ static int given_next(sqlite3_vtab_cursor *base)
 	struct given_cursor *c = (struct given_cursor *)base;
 
 	c->row++;
-	c->end = skip_token(c, "]");
+	c->end = skip_char(c, ']');
 	if (c->end)
 		return SQLITE_OK;
-	return (c->row == 0 || skip_token(c, ",")) && given_row_read(c) ? SQLITE_OK : SQLITE_MISMATCH;
+	return (c->row == 0 || skip_char(c, ',')) && given_row_read(c) ? SQLITE_OK : SQLITE_MISMATCH;
 }
 
 static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, int argc, sqlite3_value **argv)
@@ -228,10 +238,9 @@ static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, 
 	(void)text;
 	if (!set)
 		return SQLITE_MISMATCH;
-	free(c->set);
-	c->at = c->set = xstrdup(set);
+	c->at = set;
 	c->row = -1;
-	return skip_token(c, "[") ? given_next(base) : SQLITE_MISMATCH;
+	return skip_char(c, '[') ? given_next(base) : SQLITE_MISMATCH;
 }
 
 static int given_eof(sqlite3_vtab_cursor *base)
@@ -239,6 +248,44 @@ static int given_eof(sqlite3_vtab_cursor *base)
 	return ((struct given_cursor *)base)->end;
 }
 
+/* Removes the escapes of a text. False: an escape that set.c does not write. */
+static bool text_unescape(const struct given_value *v, char *to, size_t *ret_len)
+{
+	const char *from = v->text, *end = from + v->len;
+	char *start = to;
+
+	while (from < end) {
+		char code[3] = {};
+
+		if (*from != '\\') {
+			*to++ = *from++;
+		} else if (from[1] != 'u') {
+			*to++ = from[1]; /* set.c escapes only quote and backslash this way */
+			from += 2;
+		} else {
+			if (end - from < 6 || strncmp(from, "\\u00", 4) != 0)
+				return false;
+			memcpy(code, from + 4, 2);
+			*to++ = (char)strtol(code, NULL, 16);
+			from += 6;
+		}
+	}
+	*ret_len = (size_t)(to - start);
+	return true;
+}
+
+static int escaped_result(sqlite3_context *ctx, const struct given_value *v)
+{
+	AUTO_TEXT text = xcalloc(1, v->len + 1);
+	size_t len;
+
+	if (!text_unescape(v, text, &len))
+		return SQLITE_MISMATCH;
+	sqlite3_result_text64(ctx, text, len, SQLITE_TRANSIENT, SQLITE_UTF8);
+	return SQLITE_OK;
+}
+
+/* A text without escapes is not copied: the set is bound to the statement until that is reset. */
 static int given_column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int i)
 {
 	const struct given_cursor *c = (const struct given_cursor *)base;
@@ -247,8 +294,10 @@ static int given_column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int i)
 		sqlite3_result_null(ctx);
 	else if (c->values[i].type == NUMBER)
 		sqlite3_result_int64(ctx, c->values[i].number);
+	else if (c->values[i].type == TEXT_ESCAPED)
+		return escaped_result(ctx, &c->values[i]);
 	else
-		sqlite3_result_text64(ctx, c->values[i].text, c->values[i].len, SQLITE_TRANSIENT, SQLITE_UTF8);
+		sqlite3_result_text64(ctx, c->values[i].text, c->values[i].len, SQLITE_STATIC, SQLITE_UTF8);
 	return SQLITE_OK;
 }
 

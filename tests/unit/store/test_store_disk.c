@@ -18,6 +18,7 @@
 
 /* The calls that fail next; 0: none. The functions below replace system calls and have no other argument. */
 static int writes_left, syncs_left;
+static int writes; /* that were seen */
 
 /* Replace the functions of libc in this program, including SQLite. */
 int fdatasync(int fd)
@@ -31,6 +32,7 @@ int fdatasync(int fd)
 
 static ssize_t failing_write(int fd, const void *data, size_t len, off_t at)
 {
+	writes++;
 	if (writes_left > 0 && --writes_left == 0) {
 		errno = ENOSPC;
 		return -1;
@@ -57,8 +59,18 @@ static int64_t jobs_in(struct store *s)
 	return c.jobs[JOB_ACTIVE];
 }
 
+/* A definition of 600 KB, so that a transaction has several writes: the log is written in parts of 128 KiB. */
+static char *large_spec(void)
+{
+	AUTO_TEXT text = xcalloc(1, 600001);
+
+	memset(text, 'x', 600000);
+	return xprintf("{\"command\":[\"true\",\"%s\"]}", text);
+}
+
 static void every_failing_write_is_told_and_loses_nothing(void **state)
 {
+	AUTO_TEXT spec = large_spec();
 	struct fixture *f = *state;
 	int64_t acknowledged = 0;
 	int k = 1;
@@ -66,7 +78,7 @@ static void every_failing_write_is_told_and_loses_nothing(void **state)
 	intercept_writes(true);
 	for (bool met = true; met; k++) {
 		AUTO_TEXT name = xprintf("n%d", k);
-		AUTO(op) *op = op_add(name, NULL, NULL);
+		AUTO(op) *op = op_add(name, NULL, spec);
 		struct batch_wake wake;
 		struct err e = {};
 
@@ -85,6 +97,30 @@ static void every_failing_write_is_told_and_loses_nothing(void **state)
 	assert_true(k > 4);
 	intercept_writes(false);
 	assert_counts_true(f->store);
+}
+
+/* Its pages are gathered, up to 128 KiB. */
+static void a_transaction_is_written_to_the_log_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct op *ops[50];
+	struct batch_wake wake;
+	struct err e = {};
+
+	add_job(f->store, "first"); /* the log exists */
+	for (size_t i = 0; i < ELEMENTS(ops); i++)
+		ops[i] = op_add(NULL, NULL, NULL);
+	intercept_writes(true);
+	writes = 0;
+	assert_true(batch_apply(f->store, ops, ELEMENTS(ops), &wake, &e));
+	assert_in_range(writes, 1, 2);
+	intercept_writes(false);
+	for (size_t i = 0; i < ELEMENTS(ops); i++) {
+		assert_true(ops[i]->ok);
+		op_free(ops[i]);
+	}
+	reopen(f);
+	assert_int_equal(jobs_in(f->store), 1 + ELEMENTS(ops));
 }
 
 static void a_failed_sync_stops_all_writing(void **state)
@@ -301,6 +337,7 @@ static void a_claim_costs_what_it_starts_and_not_what_waits(void **state)
 
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(every_failing_write_is_told_and_loses_nothing),
+	STORE_TEST(a_transaction_is_written_to_the_log_at_once),
 	STORE_TEST(a_failed_sync_stops_all_writing),
 	cmocka_unit_test(a_full_disk_refuses_new_work_and_still_records_ends),
 	cmocka_unit_test(a_read_only_file_system_is_told_and_nothing_is_changed),
