@@ -198,7 +198,7 @@ bool engine_join(struct engine *g, struct err *e)
 	if (server)
 		store_thread_expect_term(
 			g->store, highest_term_read(g->term_file, store_thread_store_id(g->store)));
-	if (!watch_store(g, e) || (server && !store_risk_watch(g->ev, g->store, g->store_outage, &g->store_risk, e)))
+	if (!watch_store(g, e) || (server && !store_risk_watch(g->ev, g->store, g->store_outage, &g->clock, &g->store_risk, e)))
 		return false;
 	if (!server &&
 		!peer_wakeup_new(g->ev, g->store_where, on_peer_wakeup, g, &g->peer_wakeup, e))

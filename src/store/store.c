@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/job/event.h"
 #include "store/counters.h"
+#include "store/events.h"
 #include "store/store_private.h"
 #include "store/tx.h"
 #include <inttypes.h>
@@ -19,7 +20,8 @@ bool store_reconnect(struct store *s, int wait_ms, struct err *e)
 	if (s->db->leave_by)
 		return err_set(e, ERR_UNREACHABLE, "the store is being closed");
 	row_ids_forget(s);
-	s->term_checked = 0; /* the connection may lead to another server, for example a promoted replica */
+	s->events_numbered = false; /* these two are read again: the connection may lead to another server, for example a promoted replica */
+	s->term_checked = 0;
 	return s->db->ops->reconnect(s->db, wait_ms, e);
 }
 
@@ -67,7 +69,7 @@ static bool open_writer(struct store *s, struct err *e)
 	char id[RANDOM_ID_LEN + 1];
 
 	io_random_id(id);
-	snprintf(s->writer, sizeof(s->writer), "2-%s", id);
+	snprintf(s->writer, sizeof(s->writer), "2-3-%s", id);
 	query_text(&q, s->writer);
 	query_int(&q, clock_now(s->clock));
 	return query_finish(&q);
@@ -128,7 +130,7 @@ static bool open_rows(struct store *s, const struct db_options *o, struct err *e
 	AUTO_TX tx = {};
 
 	return s->db->ops->prepare(s->db, e) && tx_begin(&tx, s, writer || (o->machine && !s->read_only), e) && read_id(s, e) &&
-	       claim_file(s, o, e) && (!writer || open_writer(s, e)) && tx_commit(&tx, e);
+	       claim_file(s, o, e) && (!writer || (events_open(s, e) && open_writer(s, e))) && tx_commit(&tx, e);
 }
 
 bool store_open_with(const struct db_ops *ops, const struct db_options *options, struct store **ret, struct err *e)

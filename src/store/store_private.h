@@ -26,7 +26,7 @@ struct store {
 	const struct clock *clock; /* borrowed, see store_options */
 	bool read_only;
 	char id[RANDOM_ID_LEN + 1];
-	char writer[RANDOM_ID_LEN + 3]; /* key of our row in 'writers': "2-" and a random id; earlier versions have no "2-" */
+	char writer[RANDOM_ID_LEN + 5]; /* key of our row in 'writers': "2-3-" and a random id; earlier versions have no "3-", or no "2-" */
 	int64_t batch;                  /* number of the last batch in that row */
 	enum writers_lock writers_lock; /* of this batch */
 	bool wants_exclusive;           /* this batch must be repeated with WRITERS_EXCLUSIVE */
@@ -37,6 +37,8 @@ struct store {
 	struct count *counts;           /* owned; changes of the counters in this transaction */
 	size_t n_counts;
 	size_t counts_kept;             /* number of changes before the last mark */
+	bool events_numbered;           /* events have the numbers of their transactions: no lock is needed, see events.c */
+	char events_server[24];         /* the server's own id; "": unknown */
 	struct event_list events;       /* of this batch, or of the last one until they are taken */
 	struct noted *noted;            /* owned; final states of runs in this transaction */
 	size_t n_noted;

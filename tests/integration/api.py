@@ -501,7 +501,7 @@ def the_status_has_counts_and_names():
         d.wait_final(d.add(command=TRUE)["id"])
         d.add(command=TRUE, schedule=LATER)
         s = d.api().get("/v1/status")
-        assert s["store"] == {"kind": "sqlite", "place": d.db_path, "away_since": None, "away_why": None, "full": False, "risk": None} and s["spawner_up"] is True, s
+        assert s["store"] == {"kind": "sqlite", "place": d.db_path, "away_since": None, "away_why": None, "full": False, "risk": None, "held": None} and s["spawner_up"] is True, s
         assert s["jobs"]["active"] == 1 and s["jobs"]["finished"] == 1 and s["runs"]["succeeded"] == 1, s
         assert s["next_slot"] == LATER and s["uptime"] >= 0 and s["version"] and s["node"]["id"], s
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The stream of server-sent events: starts and ends of runs on all nodes, and what a client gets that comes back.
+import contextlib
 import os
 import re
 import socket
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Daemon, case, main, wait_until
+from harness import Connection, Daemon, case, main, wait_until
 from nodes import Cluster, run_on
 from tcp_client import Stream
 
@@ -30,6 +32,24 @@ def stream(daemon, last=None, path="/v1/stream"):
 
 def runs_of(s, event, run):
     return [m for m in s.messages() if m[1] == event and m[2]["run"] == run]
+
+
+def objects_of(s, event):
+    """Reads what arrives within 0.2 s; the objects of all messages of this event so far."""
+    s.sock.settimeout(0.2)
+    with contextlib.suppress(TimeoutError):
+        while data := s.sock.recv(65536):
+            s.data += data
+    return [m[2].get("object") for m in s.messages() if m[1] == event]
+
+
+def behind(d):
+    """The metric of that name."""
+    connection = Connection(d.socket, 30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return float(re.search(r"^jobsched_cluster_events_behind_seconds\S* (\S+)", text, re.M).group(1))
 
 
 def wait_run(s, event, run):
@@ -75,6 +95,44 @@ def runs_of_other_nodes_are_streamed_sqlite():
 @case
 def runs_of_other_nodes_are_streamed_postgres():
     other_nodes(True)
+
+
+@case
+def a_stream_waits_for_a_transaction_that_may_still_add_events():
+    with Cluster(2, True) as c:
+        here, there = c.nodes
+        s = stream(here)
+        s.wait("ready")
+        here.add(name="first", command=["true"], schedule=["0 3 * * *"])
+        position = s.wait("job.add")[3]
+        holder = subprocess.Popen(
+            [*c.server.user, os.path.join(c.server.bin, "psql"), "-X", "-q", "-h", c.server.dir, "-U", "jobsched", "postgres"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        holder.stdin.write("SET application_name = 'the holder'; BEGIN; SELECT pg_current_xact_id() IS NULL;\n")
+        holder.stdin.flush()
+        assert [line for line in iter(holder.stdout.readline, "(1 row)\n") if "f" in line]
+        there.add(name="second", command=["true"], schedule=["0 3 * * *"])
+        listed = here.api().get("/v1/events?what=job.add")["events"]
+        assert listed[0]["object"] == "second", "lists are not delayed: %s" % listed
+        why = wait_until("the status names the transaction", 60, lambda: here.api().get("/v1/status")["store"]["held"])
+        assert "the holder" in why, why
+        assert behind(here) >= 5
+        assert objects_of(s, "job.add") == ["first"], s.messages()
+        # a position beyond the frontier, here that of the list, continues at the frontier
+        ahead = stream(here, "%d-1" % listed[0]["id"])
+        ahead.wait("reset")
+        assert objects_of(ahead, "job.add") == [], ahead.messages()
+        holder.stdin.write("ROLLBACK;\n")
+        holder.stdin.close()
+        holder.wait(30)
+        holder.stdout.close()
+        wait_until("the event arrives", 60, lambda: objects_of(s, "job.add") == ["first", "second"])
+        wait_until("the event arrives", 60, lambda: objects_of(ahead, "job.add") == ["second"])
+        after = stream(there, position)
+        wait_until("the event follows the position that another node gave", 60, lambda: objects_of(after, "job.add") == ["second"])
+        wait_until("the status is clear", 60, lambda: here.api().get("/v1/status")["store"]["held"] is None)
+        for client in (s, ahead, after):
+            client.close()
 
 
 @case

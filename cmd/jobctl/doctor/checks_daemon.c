@@ -137,6 +137,8 @@ void doctor_check_store(struct doctor *d)
 			place ? place : "", away ? away : "no reason is known");
 	if (member_text(store, "risk"))
 		doctor_find(d, DOCTOR_WARNING, "man jobsched-cluster", "%s", member_text(store, "risk"));
+	if (member_text(store, "held"))
+		doctor_find(d, DOCTOR_WARNING, "man jobsched-cluster", "%s", member_text(store, "held"));
 	if (json_is_true(json_object_get(store, "full")))
 		doctor_find(d, DOCTOR_ERROR, "df -h", "the file system of the store '%s' is full; nothing can be added",
 			place ? place : "");

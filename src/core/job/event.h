@@ -105,6 +105,7 @@ struct event_list {
 	struct event **v; /* owned */
 	size_t n;
 	int64_t next;     /* cursor of the next page; 0: this was the last one. A short page may have a next one */
+	bool held;        /* an ascending page ended before events that must wait for a transaction in progress */
 };
 void event_list_done(struct event_list *l);
 void event_list_add(struct event_list *l, struct event *ev /* moved */);

@@ -8,6 +8,7 @@
 #include "core/decide/machine_conditions.h"
 #include "core/job/slot_outcome.h"
 #include "daemon/metrics/metrics.h"
+#include "store/read/events_held.h"
 #include "store/read/list/list_nodes.h"
 #include <string.h>
 
@@ -100,6 +101,7 @@ static void set_nodes(struct metrics_scrape *s, const struct node_list *l)
 static bool read_store(struct metrics_scrape *s, struct store *store, struct metric_counts *ret, struct err *e)
 {
 	struct node_list nodes = {};
+	usec_t held;
 
 	if (!list_nodes_open(store, &nodes, e))
 		return false;
@@ -108,6 +110,9 @@ static bool read_store(struct metrics_scrape *s, struct store *store, struct met
 	if (!metric_counts_read(store, &s->from->ask, ret, e))
 		return false;
 	set_counts(s, ret);
+	if (!events_held_since(store, &held, e))
+		return false;
+	metrics_snapshot_set(s->values, METRIC_CLUSTER_HELD, 0, 0, held > 0 && held < s->now ? s->now - held : 0);
 	return true;
 }
 

@@ -330,6 +330,18 @@ static bool check_one(struct db_postgres *d, int query, struct err *e)
 	return ok;
 }
 
+/* Statements with functions that a server without numbers of transactions lacks; see store/events.c. */
+static bool needs_xids(int query)
+{
+	static const int those[] = {Q_EVENTS_NUMBER, Q_EVENTS_RAISE, Q_EVENTS_SERVER, Q_EVENTS_SERVER_KNOWN, Q_EVENTS_INSERT_NUMBERED,
+		Q_EVENTS_FRONTIER, Q_EVENTS_HELD, Q_EVENTS_HOLDER};
+
+	for (size_t i = 0; i < ELEMENTS(those); i++)
+		if (those[i] == query)
+			return true;
+	return false;
+}
+
 static bool pg_prepare(struct db *db, struct err *e)
 {
 	struct db_postgres *d = pg_db(db);
@@ -342,8 +354,11 @@ static bool pg_prepare(struct db *db, struct err *e)
 			s->values = xcalloc((size_t)q->n_params + 1, sizeof(*s->values));
 			s->numbers = xcalloc((size_t)q->n_params + 1, sizeof(*s->numbers));
 		}
-		if (!prepare_one(d, i, e) || !check_one(d, i, e))
+		if (prepare_one(d, i, e) && check_one(d, i, e))
+			continue;
+		if (!needs_xids(i) || d->statements[i].prepared || e->kind != ERR_INTERNAL)
 			return false;
+		db->no_xids = true;
 	}
 	return true;
 }

@@ -32,6 +32,7 @@ static const struct {
 	{"notices_owners", "skips from owner to owner in the index"},
 	{"kept_outputs", "reads a page of the index in its order"},
 	{"events_prune", "reads the oldest rows, as many as given"},
+	{"events_holder", "the sessions of the server"},
 	{"job_names_all", "reads the newest 10,000 rows"},
 	{"run_states_over", "reads the index of the stored states, which are those of runs that are tried again"},
 	{"check_store", "'jobctl db check' reads everything"},

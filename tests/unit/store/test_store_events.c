@@ -185,6 +185,26 @@ static void a_range_of_time_is_found_without_walking_there(void **state)
 	}
 }
 
+static void a_follower_gets_what_is_committed_after_its_position(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO_DONE(event_list) later = {};
+	AUTO_DONE(event_list) none = {};
+	int64_t from = 0;
+
+	put(s, 1, 1000, T0);
+	assert_true(list_events_newest(s, &from, NULL));
+	put(s, 2, 1000, T0);
+	put(s, 3, 1000, T0);
+	read_events(s, (struct event_filter){.uid = -1, .ascending = true, .from = from}, &later);
+	assert_int_equal(later.n, 2);
+	assert_int_equal(later.v[0]->job, 2);
+	assert_int_equal(later.v[1]->job, 3);
+	assert_false(later.held);
+	read_events(s, (struct event_filter){.uid = -1, .ascending = true, .from = later.v[1]->id}, &none);
+	assert_int_equal(none.n, 0);
+}
+
 static void a_removed_job_keeps_its_events(void **state)
 {
 	struct store *s = store_of(state);
@@ -205,6 +225,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_user_sees_his_own_jobs_and_acts_only),
 	STORE_TEST(pages_join_without_gap_or_repetition),
 	STORE_TEST(a_range_of_time_is_found_without_walking_there),
+	STORE_TEST(a_follower_gets_what_is_committed_after_its_position),
 	STORE_TEST(a_removed_job_keeps_its_events),
 };
 const struct suite_part store_events_part = {tests, ELEMENTS(tests)};

@@ -480,7 +480,7 @@ static void lists_of_rare_values_keep_their_index_after_analyze(void **state)
 	place_query(f->where, "INSERT INTO jobs (id, uid, owner, name, state, revision, segment, queue, priority, spec, digest, created_at, updated_at, removed_at, boots)"
 		" SELECT i, 1000 + i % 3, 'owner' || i % 3, 'job' || i, CASE WHEN i % 500 = 0 THEN 1 ELSE 0 END, 1, 0, CASE WHEN i % 500 = 0 THEN 'slow' ELSE 'default' END, 0, '{}', 0, i, i, 0, 0"
 		" FROM generate_series(1, 20000) AS i; INSERT INTO job_tags (job, key, value) SELECT id, 'team', CASE WHEN id % 500 = 0 THEN 'a' ELSE 'b' END FROM jobs;"
-		"INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)"
+		"DELETE FROM events; INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)"
 		" SELECT i, 0, i % 3, '', '', CASE WHEN i % 500 = 0 THEN 'job.pause' ELSE 'job.add' END, '', i, 0, '', '', '' FROM generate_series(1, 20000) AS i;"
 		"ANALYZE jobs; ANALYZE job_tags; ANALYZE events", NULL);
 	place_query(f->where, place_sql->texts[TEXT_POSTGRES_SETUP], NULL);

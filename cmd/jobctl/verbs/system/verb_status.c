@@ -181,6 +181,8 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	}
 	if (member_text(store, "risk"))
 		put_escaped_text(out, "risk    ", member_text(store, "risk"), "\n");
+	if (member_text(store, "held"))
+		put_escaped_text(out, "events  ", member_text(store, "held"), "\n");
 	if (json_is_true(json_object_get(store, "full")))
 		buf_str(out,
 			"full    no space is left for the store: new jobs are refused until space is freed; stored jobs run\n");

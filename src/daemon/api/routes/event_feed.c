@@ -18,6 +18,8 @@
 
 #define STEP 64          /* events per read, and runs per message */
 #define RETRY_AFTER (500 * USEC_MSEC)
+#define HELD_MIN (10 * USEC_MSEC) /* pause before events are looked for that wait for a transaction; it doubles */
+#define HELD_MAX (500 * USEC_MSEC)
 
 /* Owned by the request as its data until the response begins, afterwards as its stream. */
 struct feed {
@@ -31,6 +33,8 @@ struct feed {
 	bool waiting;             /* for 'runs', before the first read */
 	bool reading, may_have_more;       /* a read is in progress; there may be more events */
 	sd_event_source *retry;   /* retry after a failed read */
+	sd_event_source *held;    /* the next look for events that wait for a transaction */
+	usec_t held_pause;        /* the last one; 0: no event waits */
 	bool sse;                 /* server-sent events instead of JSON lines; with the starts of runs */
 	bool reset;               /* the client resumes and has missed runs */
 	struct sse_beat beat;
@@ -44,6 +48,7 @@ static void feed_free(void *data)
 	run_feed_reader_free(f->runs);
 	sse_beat_stop(&f->beat);
 	sd_event_source_disable_unref(f->retry);
+	sd_event_source_disable_unref(f->held);
 	event_feed_filter_done(&f->wanted);
 	buf_done(&f->text);
 	free(f);
@@ -62,7 +67,7 @@ struct feed_query {
 	struct event_feed_filter wanted;
 	bool first, sse, reset;
 	int64_t place;           /* in the feed of runs */
-	bool more;               /* result, like the cursor in 'wanted' */
+	bool more, held;         /* results, like the cursor in 'wanted' */
 };
 
 static void write_line(const struct feed_query *f, struct buf *out, const struct event *ev)
@@ -78,14 +83,23 @@ static void write_line(const struct feed_query *f, struct buf *out, const struct
 	buf_char(out, '\n');
 }
 
-/* Writes the newest events, oldest first, unless the client gave a cursor. */
+/*
+ * Writes the newest events, oldest first, unless the client gave a cursor. A cursor beyond the newest event is that of a
+ * list, or the store has lost that event.
+ */
 static bool write_first(struct store *s, struct feed_query *f, struct buf *out, struct err *e)
 {
 	struct event_filter newest = f->wanted.filter;
 	AUTO_DONE(event_list) l = {};
 
-	if (f->wanted.filter.from)
+	if (f->wanted.filter.from) {
+		if (!list_events_newest(s, &newest.from, e))
+			return false;
+		f->reset |= f->wanted.filter.from > newest.from;
+		if (f->wanted.filter.from > newest.from)
+			f->wanted.filter.from = newest.from;
 		return true;
+	}
 	/*
 	 * The position is read before the events: an event committed in between would otherwise be
 	 * lost. Its number prevents duplicates.
@@ -116,6 +130,7 @@ static bool write_events(struct store *s, struct feed_query *f, struct buf *out,
 	if (l.next)
 		f->wanted.filter.from = l.next;
 	f->more = l.next != 0;
+	f->held = l.held;
 	return true;
 }
 
@@ -254,6 +269,28 @@ static ssize_t feed_stream_read(struct stream *s, char *out, size_t max)
 	return (ssize_t)n;
 }
 
+static int on_feed_held(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct feed *f = arg;
+
+	(void)source;
+	(void)usec;
+	f->held = sd_event_source_disable_unref(f->held);
+	f->may_have_more = true;
+	if (f->request->stream && !f->reading)
+		request_wake(f->request);
+	return 0;
+}
+
+/* No notification says that the transaction has ended, so the feed looks again. */
+static void look_again(struct feed *f, bool held)
+{
+	f->held = sd_event_source_disable_unref(f->held);
+	f->held_pause = !held ? 0 : !f->held_pause ? HELD_MIN : f->held_pause < HELD_MAX / 2 ? 2 * f->held_pause : HELD_MAX;
+	if (held)
+		sd_event_add_time_relative(request_event(f->request), &f->held, CLOCK_MONOTONIC, (uint64_t)f->held_pause, 0, on_feed_held, f);
+}
+
 static void on_feed_read(struct request *r, struct store_read *q)
 {
 	struct feed *f = r->stream ? (struct feed *)r->stream : r->data;
@@ -261,6 +298,7 @@ static void on_feed_read(struct request *r, struct store_read *q)
 
 	f->reading = false;
 	f->may_have_more |= fq->more;
+	look_again(f, fq->held && !fq->more);
 	f->wanted.filter = fq->wanted.filter;
 	memcpy(f->wanted.jobs, fq->wanted.jobs, sizeof(f->wanted.jobs));
 	buf_done(&f->text);

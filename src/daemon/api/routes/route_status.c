@@ -156,11 +156,12 @@ static json_t *store_to_json(const struct server_context *c)
 	struct err why = {};
 	usec_t since = store_outage_since(c->store_outage, &why);
 
-	return json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "kind",
+	return json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o}", "kind",
 		text_starts(c->store_where, "postgres") ? "postgresql" : "sqlite", "place",
 		json_value_text(c->store_where), "away_since", json_value_time(since), "away_why",
 		since ? json_value_text(why.msg) : json_null(), "full",
-		store_thread_no_room(c->store), "risk", json_value_text(store_risk_text(c->store_risk)));
+		store_thread_no_room(c->store), "risk", json_value_text(store_risk_text(c->store_risk)),
+		"held", json_value_text(store_risk_held(c->store_risk)));
 }
 
 /*

@@ -421,8 +421,9 @@ FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
 
 -- Other live nodes, and writers of earlier versions that were active since a time (store_private.h).
--- query nodes_others(id text, since int) -> n int, older int
-SELECT count(*) AS n, (SELECT count(*) FROM writers WHERE at >= :since AND id NOT LIKE '2-%') AS older
+-- query nodes_others(id text, since int) -> n int, older int, numbered int
+SELECT count(*) AS n, (SELECT count(*) FROM writers WHERE at >= :since AND id NOT LIKE '2-%') AS older,
+	(SELECT count(*) FROM meta WHERE key = 'events_base') AS numbered
 FROM nodes WHERE closed_at = 0 AND alive_until > {clock} AND id <> :id
 
 -- query runs_to_end(node text) -> id int, job int, fence int, state int

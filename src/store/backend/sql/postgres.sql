@@ -752,6 +752,12 @@ CREATE TABLE run_states (
 	PRIMARY KEY (run, fence, part)
 );
 
+-- migration 20
+UPDATE meta SET value = '20' WHERE key = 'schema';
+
+-- Nodes of versions before this one write 1. They read events by number, in the order of their commits.
+ALTER TABLE nodes ADD COLUMN protocol BIGINT NOT NULL DEFAULT 1;
+
 -- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + octet_length(spec))::bigint AS size
 
@@ -1555,10 +1561,81 @@ RETURNING id
 
 -- ======== events ========
 
--- Event numbers become visible in ascending order: a reader that has seen a number has seen all
--- smaller ones.
+-- Numbers from the sequence become visible in ascending order, because this lock is held from the first one to the commit.
 -- query events_lock()
 SELECT FROM meta WHERE key = 'events' FOR UPDATE
+
+-- The number of an event: the base, the number of the transaction times 16384, and the place in the transaction. Without
+-- a base it comes from the sequence. See 'order of events' in HACKING.
+-- define events_base = (SELECT split_part(value, ' ', 1)::bigint FROM meta WHERE key = 'events_base')
+
+-- define xid = pg_current_xact_id()::text::bigint
+
+-- All transactions with lower numbers have ended, as far as this snapshot.
+-- define xid_min = pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+
+-- Sets the base, unless a node of an earlier version is open or has just opened the store. All transactions that are
+-- in progress get numbers above those of the sequence. Read under the lock.
+-- query events_number(since int, server text)
+INSERT INTO meta (key, value)
+SELECT 'events_base', (SELECT coalesce(max(id), 0) FROM events) + 1 - {xid_min} * 16384 || ' ' || :server
+WHERE NOT EXISTS (SELECT FROM nodes WHERE closed_at = 0 AND protocol < 2)
+	AND NOT EXISTS (SELECT FROM writers WHERE at >= :since AND id NOT LIKE '2-3-%')
+	AND {xid_min} BETWEEN 1 AND {xid}
+ON CONFLICT (key) DO NOTHING
+
+-- query events_numbered() -> n int
+SELECT count(*) AS n FROM meta WHERE key = 'events_base'
+
+-- query events_server() -> server text
+SELECT system_identifier::text AS server FROM pg_control_system()
+
+-- query events_server_known() -> known int
+SELECT has_function_privilege('pg_control_system()', 'EXECUTE')::int::bigint AS known
+
+-- Raises the base on a server whose transactions have lower numbers than those that wrote the events, and on another
+-- server than before, because clients may have read numbers that the dump does not have. The room for these is an hour
+-- of 10,000 transactions per second, and 1,000 per second since the newest event. This must be the first statement of
+-- its transaction that writes: then all visible events are of transactions with lower numbers.
+-- define other_server = (split_part(value, ' ', 2) <> '' AND :server <> '' AND split_part(value, ' ', 2) <> :server)
+
+-- query events_raise(server text, now int)
+UPDATE meta SET value = greatest(split_part(value, ' ', 1)::bigint, (SELECT coalesce(max(id), 0) FROM events) + 1 - {xid_min} * 16384)
+	+ CASE WHEN {other_server}
+		THEN 16384 * (36000000 + greatest(0, :now - (SELECT at FROM events WHERE id = (SELECT max(id) FROM events))) / 1000)
+		ELSE 0 END || ' ' || CASE WHEN {other_server} THEN :server ELSE split_part(value, ' ', 2) END
+WHERE key = 'events_base' AND ({other_server}
+	OR split_part(value, ' ', 1)::bigint + {xid} * 16384 <= (SELECT coalesce(max(id), 0) FROM events))
+
+-- 'n' is the place of the event in its slot. The first slot is that of the transaction. Slot 'part' is that of the
+-- subtransaction which has last written the row of this writer.
+-- query events_insert_numbered(set json, part int, writer text)
+INSERT INTO events (id, at, uid, owner, who, origin, what, object, job, run, node, result, detail) OVERRIDING SYSTEM VALUE
+SELECT CASE WHEN base IS NULL THEN nextval('events_id_seq') ELSE base + slot * 16384 + n END,
+	at, uid, owner, who, origin, what, object, job, run, node, result, detail
+FROM (SELECT {events_base} AS base, CASE WHEN :part = 0 THEN {xid} ELSE {xid} + ((SELECT xmin::text::bigint FROM writers WHERE id = :writer)
+		- {xid} % 4294967296 + 4294967296) % 4294967296 END AS slot OFFSET 0) AS place
+	CROSS JOIN jsonb_to_recordset(:set) AS given(n bigint, at bigint, uid bigint, owner bigint, who text, origin text, what text, object text,
+		job bigint, run bigint, node text, result text, detail text)
+
+-- The first number that a transaction in progress may still use, and the last one below it.
+-- query events_frontier() -> until int, newest int
+SELECT coalesce(base + xid_min * 16384, 9223372036854775807) AS until,
+	coalesce(base + xid_min * 16384 - 1, (SELECT max(id) FROM events), 0) AS newest
+FROM (SELECT {events_base} AS base, {xid_min} AS xid_min OFFSET 0) AS now
+
+-- The first event that no reader may take yet.
+-- query events_held() -> at int
+SELECT at FROM events WHERE id >= (SELECT coalesce({events_base} + {xid_min} * 16384, 9223372036854775807)) ORDER BY id LIMIT 1
+
+-- The oldest transaction that writes, of any database of the server.
+-- query events_holder() -> who text
+SELECT who FROM (SELECT 'process ' || pid || ' (database ' || coalesce(datname::text, '?') || ', user ' || coalesce(usename::text, '?') ||
+		', ' || coalesce(nullif(application_name, ''), 'unnamed program') || ')' AS who, age(backend_xid) AS age
+	FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+	UNION ALL
+	SELECT 'prepared transaction ' || gid, age(transaction) FROM pg_prepared_xacts) AS holders
+ORDER BY age DESC LIMIT 1
 
 -- query events_insert(set json)
 INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
@@ -1667,9 +1744,9 @@ WHERE notices.job = :job AND notices.id < :before ORDER BY notices.id DESC LIMIT
 
 -- A node that is opened a second time keeps the longer lease, because its engine may rely on it.
 -- query node_insert(id text, name text, spawner text, host text, now int, ttl int, run_ttl int, labels text, barred int, boot text, machine text)
-INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine)
-VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine, protocol)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine, 2)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, protocol = excluded.protocol, spawner = excluded.spawner,
 	host = excluded.host, guarded = 0, closed_at = 0, lost = 0, left_runs = NULL, renewed_at = excluded.renewed_at,
 	runs_until = CASE WHEN nodes.closed_at = 0 THEN greatest(nodes.runs_until, excluded.runs_until) ELSE excluded.runs_until END,
 	alive_until = CASE WHEN nodes.closed_at = 0 THEN greatest(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END

@@ -717,6 +717,12 @@ CREATE TABLE run_states (
 	PRIMARY KEY (run, fence, part)
 ) STRICT;
 
+-- migration 20
+UPDATE meta SET value = '20' WHERE key = 'schema';
+
+-- Nodes of versions before this one write 1.
+ALTER TABLE nodes ADD COLUMN protocol INT NOT NULL DEFAULT 1;
+
 -- The bytes that a row counts towards its owner's quota, as in owner_quota.c.
 -- define job_size = (1000 + length(CAST(spec AS BLOB))) AS size
 
@@ -1438,10 +1444,36 @@ RETURNING id
 
 -- ======== events ========
 
--- Event numbers become visible in ascending order: a reader that has seen a number has seen all
--- smaller ones.
+-- SQLite has one writer at a time, so numbers become visible in ascending order; the next eight are for servers.
 -- query events_lock()
 DELETE FROM meta WHERE key = ''
+
+-- query events_number(since int, server text)
+DELETE FROM meta WHERE key = '' AND value IN (:since, :server)
+
+-- query events_numbered() -> n int
+SELECT 0 AS n
+
+-- query events_server() -> server text
+SELECT '' AS server
+
+-- query events_server_known() -> known int
+SELECT 0 AS known
+
+-- query events_raise(server text, now int)
+DELETE FROM meta WHERE key = '' AND value IN (:server, :now)
+
+-- query events_insert_numbered(set json, part int, writer text)
+DELETE FROM meta WHERE key = '' AND value IN (:set, :part, :writer)
+
+-- query events_held() -> at int
+SELECT at FROM events WHERE id < 0
+
+-- query events_holder() -> who text
+SELECT '' AS who
+
+-- query events_frontier() -> until int, newest int
+SELECT 9223372036854775807 AS until, coalesce((SELECT max(id) FROM events), 0) AS newest
 
 -- query events_insert(set json)
 INSERT INTO events (at, uid, owner, who, origin, what, object, job, run, node, result, detail)
@@ -1543,9 +1575,9 @@ WHERE notices.job = :job AND notices.id < :before ORDER BY notices.id DESC LIMIT
 
 -- A node that is opened a second time keeps the longer lease, because its engine may rely on it.
 -- query node_insert(id text, name text, spawner text, host text, now int, ttl int, run_ttl int, labels text, barred int, boot text, machine text)
-INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine)
-VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine)
-ON CONFLICT (id) DO UPDATE SET name = excluded.name, spawner = excluded.spawner,
+INSERT INTO nodes (id, name, spawner, host, opened_at, alive_until, runs_until, renewed_at, labels, barred, boot, machine, protocol)
+VALUES (:id, :name, :spawner, :host, :now, {clock} + :ttl, {clock} + :run_ttl, {clock}, :labels, :barred, :boot, :machine, 2)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, protocol = excluded.protocol, spawner = excluded.spawner,
 	host = excluded.host, guarded = 0, closed_at = 0, lost = 0, left_runs = NULL, renewed_at = excluded.renewed_at,
 	runs_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.runs_until, excluded.runs_until) ELSE excluded.runs_until END,
 	alive_until = CASE WHEN nodes.closed_at = 0 THEN max(nodes.alive_until, excluded.alive_until) ELSE excluded.alive_until END

@@ -288,6 +288,7 @@ bool nodes_others(struct store *s, const char *node, int64_t *ret, struct err *e
 	if (query_row(&q)) {
 		s->others = *ret = query_get_int(&q);
 		s->older = query_get_int(&q) > 0;
+		s->events_numbered = query_get_int(&q) > 0 && !s->db->no_xids;
 	}
 	return !q.failed;
 }

@@ -30,6 +30,8 @@ struct walk {
 	size_t n;
 	size_t examined;
 	int64_t last;           /* the last number read in this direction */
+	int64_t until;          /* events from this number on are not read */
+	bool held;              /* there were such events */
 };
 
 static void walk_done(struct walk *w)
@@ -143,7 +145,9 @@ static bool next_event(struct store *s, struct walk *w, struct event **ret, stru
 		if (!best || (c->row[c->at]->id < best->row[best->at]->id) == w->f->ascending)
 			best = c;
 	}
-	if (best)
+	if (best && w->f->ascending && best->row[best->at]->id >= w->until)
+		w->held = true;
+	else if (best)
 		*ret = best->row[best->at++];
 	return true;
 }
@@ -248,15 +252,38 @@ static bool seek_event_cursor(struct store *s, struct walk *w, struct err *e)
 	return true;
 }
 
+/*
+ * A transaction in progress may still write events with lower numbers than those that are visible. '*ret_until' is the
+ * first number that it may use. The transaction of the reader has one snapshot, so nothing is missing below.
+ */
+static bool read_frontier(struct store *s, int64_t *ret_until, int64_t *ret_newest, struct err *e)
+{
+	AUTO_QUERY q = {};
+	usec_t at;
+
+	*ret_until = INT64_MAX;
+	if (s->db->no_xids)
+		return event_at_most(s, INT64_MAX, ret_newest, &at, e);
+	q = query_start(s->db, Q_EVENTS_FRONTIER, e);
+	if (query_row(&q)) {
+		*ret_until = query_get_int(&q);
+		*ret_newest = query_get_int(&q);
+	}
+	return !q.failed;
+}
+
 bool list_events_page(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e)
 {
 	AUTO_DONE(walk) w = {.f = f};
 	AUTO_DONE(event_list) found = {};
 	AUTO_TX tx = {};
+	int64_t newest;
 
 	choose_event_sources(&w);
-	if (!tx_begin(&tx, s, false, e) || !seek_event_cursor(s, &w, e) || !collect_events(s, &w, &found, e) || !tx_commit(&tx, e))
+	if (!tx_begin(&tx, s, false, e) || (f->ascending && !read_frontier(s, &w.until, &newest, e)) ||
+	    !seek_event_cursor(s, &w, e) || !collect_events(s, &w, &found, e) || !tx_commit(&tx, e))
 		return false;
+	found.held = w.held;
 	*ret = found;
 	found = (struct event_list){};
 	return true;
@@ -265,7 +292,7 @@ bool list_events_page(struct store *s, const struct event_filter *f, struct even
 bool list_events_newest(struct store *s, int64_t *ret, struct err *e)
 {
 	AUTO_TX tx = {};
-	usec_t at;
+	int64_t until;
 
-	return tx_begin(&tx, s, false, e) && event_at_most(s, INT64_MAX, ret, &at, e) && tx_commit(&tx, e);
+	return tx_begin(&tx, s, false, e) && read_frontier(s, &until, ret, e) && tx_commit(&tx, e);
 }

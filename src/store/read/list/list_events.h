@@ -10,7 +10,10 @@ struct err;
 struct event_list;
 struct store;
 
-/* The order is by number, newest first unless 'ascending'. */
+/*
+ * The order is by number, newest first unless 'ascending'. An ascending page ends where a transaction in progress may
+ * still add events; a page in the other direction has all events that are there.
+ */
 struct event_filter {
 	int64_t uid;          /* only events that this owner may see; -1: all */
 	const int64_t *jobs;  /* borrowed */
@@ -23,4 +26,5 @@ struct event_filter {
 	size_t limit;
 };
 bool list_events_page(struct store *s, const struct event_filter *f, struct event_list *ret, struct err *e);
-bool list_events_newest(struct store *s, int64_t *ret /* id; 0: none */, struct err *e);
+/* The number after which an ascending reader continues to see what is committed from now on. 0: there are no events. */
+bool list_events_newest(struct store *s, int64_t *ret, struct err *e);
