@@ -70,6 +70,7 @@ struct store {
 	bool notify;                    /* this batch notifies them */
 	usec_t notified_at;             /* boottime of the last notification */
 	bool notify_pending;            /* a change since then was not notified */
+	bool events_unseen;             /* other nodes were not notified of the last events */
 	usec_t start_notified_at;       /* boottime of the last notification about a start */
 	int64_t *moved;                 /* owned; runs that started or ended and are not in 'run_moves' yet */
 	size_t n_moved;

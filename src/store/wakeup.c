@@ -5,6 +5,7 @@
 #include "store/store_private.h"
 
 #define NOTIFY_PAUSE (100 * USEC_MSEC) /* between two notifications, and between two about starts */
+#define EVENTS_PAUSE USEC_SEC          /* between two notifications about events only */
 
 void wakeup_claim_by(struct store *s, usec_t due_at)
 {
@@ -58,6 +59,12 @@ void wakeup_peers(struct store *s)
 		s->notify = true;
 }
 
+/* Any other notification makes the other nodes look for events, too. */
+void wakeup_peers_of_events(struct store *s)
+{
+	s->events_unseen = s->others > 0 && s->db->ops->reconnects;
+}
+
 /*
  * A client of another node may follow the output of a run that started. These notifications are
  * counted separately.
@@ -78,11 +85,14 @@ void wakeup_peers_send(struct store *s, bool started)
 
 	if (s->notify_pending && !notified_recently(s))
 		s->notify = true;
+	if (s->events_unseen && clock_boot(s->clock) - s->notified_at >= EVENTS_PAUSE)
+		s->notify = true;
 	if (!s->notify && !start)
 		return;
 	if (s->notify) {
 		s->notified_at = clock_boot(s->clock);
 		s->notify_pending = false;
+		s->events_unseen = false;
 	}
 	if (s->db->ops->notify)
 		s->db->ops->notify(s->db);

@@ -29,6 +29,8 @@ bool wakeup_claim_read(struct store *s, struct query *lanes);
 
 /* Notifies other nodes after the commit; later, if they were notified a moment ago. */
 void wakeup_peers(struct store *s);
+/* For clients that follow events through other nodes: at most once a second, if nothing else notifies. */
+void wakeup_peers_of_events(struct store *s);
 /*
  * Asks for the notification of this batch, if there is one, after the commit. 'started': the batch
  * has started runs.

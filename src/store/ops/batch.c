@@ -217,6 +217,8 @@ static void peers_notify(struct batch *b)
 		if (op->ok && !op_info(op)->quiet && (!op_info(op)->phase || op->kind == OP_ENDED))
 			wakeup_peers(b->s);
 	}
+	if (b->s->events.n > 0)
+		wakeup_peers_of_events(b->s);
 	wakeup_peers_send(b->s, started);
 }
 
@@ -461,7 +463,7 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 	if (next == DONE) {
 		*ret = b.wake;
 		ret->no_room = b.no_growth;
-		ret->notify_pending = s->notify_pending || s->n_moved > 0;
+		ret->notify_pending = s->notify_pending || s->events_unseen || s->n_moved > 0;
 		return true;
 	}
 	event_rewind(s, 0);

@@ -146,6 +146,43 @@ static struct batch_wake end_one(struct store *s, const struct run *r)
 	return wake;
 }
 
+static struct batch_wake add_for_later(struct store *s)
+{
+	struct op *op = op_due(NULL, T0 + 36500 * USEC_DAY);
+	struct batch_wake wake = apply_all(s, &op, 1);
+
+	assert_true(op->ok);
+	op_free(op);
+	return wake;
+}
+
+/*
+ * Jobs that are due much later make no work for the other nodes, but their clients may follow the events: the first is
+ * notified at once, the second after a second. SQLite peers watch the file.
+ */
+static void events_without_work_are_notified_within_a_second(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *two = op_node_open("node-two-engine", "two", "spawner-of-it");
+	AUTO(op) *look = op_new(OP_NODE_POLL, NULL, NULL);
+	bool added, looked;
+	usec_t began;
+
+	node_poll_op(look)->node = NODE;
+	assert_true(apply_one(s, two));
+	do { /* again if this machine stalled for a second in between */
+		nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 10000000}, NULL);
+		began = clock_boot(&clock_system);
+		assert_false(add_for_later(s).notify_pending);
+		added = add_for_later(s).notify_pending;
+		looked = apply_all(s, &look, 1).notify_pending;
+	} while (clock_boot(&clock_system) - began > USEC_SEC);
+	assert_int_equal(added, fixture_ops->reconnects);
+	assert_int_equal(looked, fixture_ops->reconnects);
+	nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 10000000}, NULL);
+	assert_false(apply_all(s, &look, 1).notify_pending);
+}
+
 /* SQLite peers watch the file. On PostgreSQL peers are notified at most ten times a second, and also of the last end. */
 static void ends_soon_after_another_are_told_with_the_next_look(void **state)
 {
@@ -190,6 +227,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(every_refusal_leaves_the_others_alone),
 	STORE_TEST(an_empty_batch_is_fine),
 	STORE_TEST(a_thousand_lives_leave_true_counts),
+	STORE_TEST(events_without_work_are_notified_within_a_second),
 	STORE_TEST(ends_soon_after_another_are_told_with_the_next_look),
 };
 const struct suite_part store_batch_part = {tests, ELEMENTS(tests)};
