@@ -460,5 +460,20 @@ void job_change_owners(const struct store *s, const struct op *op, struct set *o
 {
 	(void)s;
 	(void)owners;
+	if (job_change_op(op)->to.name || job_change_op(op)->to.key)
+		set_id(jobs, job_change_op(op)->id);
+}
+
+/* A job that runs after others is searched for cycles, so nobody may change the links of other jobs meanwhile. */
+enum writers_lock job_change_writers(const struct op *op)
+{
+	const struct strv *after = job_change_op(op)->to.after;
+
+	return after && after->n > 0 ? WRITERS_EXCLUSIVE : WRITERS_SHARED;
+}
+
+void job_change_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)runs;
 	set_id(jobs, job_change_op(op)->id);
 }

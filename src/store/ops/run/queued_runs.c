@@ -8,6 +8,7 @@
 #include "store/outcomes.h"
 #include "store/set.h"
 #include "store/store_private.h"
+#include <string.h>
 
 void runs_describe(struct set *set, const struct run_new *r)
 {
@@ -53,6 +54,21 @@ static void note_skipped(struct store *s, int64_t id, enum run_state state, stru
 	o.notifies = query_get_int(q);
 	outcome_note(s, &o);
 	counter_slots(s, state, o.reason, query_get_int(q));
+}
+
+void run_new_account(struct store *s, const struct run_new *r)
+{
+	struct outcome o = {.run = r->id, .state = r->state, .job = r->job, .slot = r->slot_last ? r->slot_last : r->slot, .at = r->now,
+		.reason = r->reason, .notifies = r->policy.notifies};
+
+	counter_change(s, COUNT_RUNS, r->state, r->queue, 1);
+	owner_quota_add(s, r->uid, RUN_BYTES + (r->params ? (int64_t)strlen(r->params) : 0));
+	if (r->state == RUN_QUEUED) {
+		wakeup_claim_by(s, r->due_at);
+		return;
+	}
+	outcome_note(s, &o);
+	counter_slots(s, r->state, r->reason, r->slot_count ? r->slot_count : 1);
 }
 
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
