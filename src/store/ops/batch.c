@@ -244,7 +244,7 @@ static bool wake_times_send(struct batch *b, struct err *e)
 	bool ok;
 
 	b->wake = BATCH_WAKE_NEVER;
-	if (b->leases && b->s->db->ops->reconnects)
+	if ((b->leases && b->s->db->ops->reconnects) || batch_wake_derive(b->s, b->ops, b->n, &b->wake))
 		return true;
 	for (size_t i = 0; i < b->n; i++)
 		if (b->ops[i]->ok && !op_info(b->ops[i])->phase)

@@ -22,9 +22,9 @@ enum budget {
 	BUDGET_CLAIM_NONE = 1,
 	BUDGET_STARTED = 1,
 	BUDGET_ENDED = 2,
-	BUDGET_CANCEL = 7,
-	BUDGET_CHANGE = 8,
-	BUDGET_TRIGGER = 8,
+	BUDGET_CANCEL = 5,
+	BUDGET_CHANGE = 6,
+	BUDGET_TRIGGER = 6,
 };
 
 /* Applies the operations as one batch and compares its round trips with the budget. */

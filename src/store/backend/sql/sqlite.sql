@@ -1500,12 +1500,11 @@ WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SC
 RETURNING slot, queue, uid, {run_size}
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, notifies int) -> id int
+--	expires int, gated int, notifies int)
 UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
 	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
 	hold = CASE WHEN hold = HOLD_PERMIT THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
-RETURNING id
 
 -- ======== notices ========
 

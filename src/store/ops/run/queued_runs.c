@@ -98,6 +98,14 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 	return !q.failed;
 }
 
+bool run_insert_free(struct store *s, struct set *set, const struct run_new *r, struct err *e)
+{
+	if (!s->db->defer)
+		return runs_insert(s, set, NULL, e);
+	run_new_account(s, r);
+	return set_execute(s, Q_RUNS_INSERT_NEW, set, e);
+}
+
 void run_changes_add(struct run_changes *l, const struct run_change *r)
 {
 	l->v = xgrow(l->v, l->n, sizeof(*l->v));

@@ -86,10 +86,11 @@ void runs_describe(struct set *set, const struct run_new *r);
  * set has the ids.
  */
 /*
- * As runs_insert(), for runs that have a free slot as far as the holder of their jobs knows. No
- * reply is needed; if a slot is taken, the batch fails and is repeated one by one.
+ * Counts a run that is inserted without waiting for the reply (runs_insert_new), because the holder
+ * of its job knows that the slot is free. If it is not, the batch fails and is repeated one by one.
  */
 void run_new_account(struct store *s, const struct run_new *r);
+bool run_insert_free(struct store *s, struct set *set /* has only this run */, const struct run_new *r, struct err *e);
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
 void runs_describe_end(struct set *set, int64_t run, enum run_state state, const char *reason);
 /*
