@@ -6,7 +6,6 @@
 #include "store/backend/db.h"
 #include "store/backend/queries.h"
 #include "store/backend/query.h"
-#include "store/ops/batch.h"
 #include "store/owner_counts.h"
 #include "store/row_ids.h"
 #include "store/store.h"
@@ -66,8 +65,10 @@ struct store {
 		usec_t at;
 	} closed_lanes[32];                     /* lanes that a limit closed, and when that was last seen */
 	size_t next_closed_lane;               /* the entry that is replaced next */
-	struct batch_wake wake_kept;    /* as last read */
-	usec_t wake_kept_at;            /* boottime; 0: never */
+	struct {
+		usec_t slot, notice, pause_end, expiry;
+		usec_t at;              /* boottime; 0: never */
+	} wake_kept;                    /* struct batch_wake as it was last read */
 	struct lane_last lane_last;
 	bool claim_idle;                /* the last claim found nothing due */
 	struct claim_wakeup claim_wakeup; /* when a claim can find runs */

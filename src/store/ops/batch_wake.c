@@ -46,8 +46,11 @@ bool batch_wake_reads_take(struct batch_wake_reads *r, struct store *s, struct b
 	}
 	if (r->slot.failed || !notices_due_first(s, &r->notices, &ret->next_notice))
 		return false;
-	s->wake_kept = *ret;
-	s->wake_kept_at = clock_boot(s->clock);
+	s->wake_kept.slot = ret->next_slot;
+	s->wake_kept.notice = ret->next_notice;
+	s->wake_kept.pause_end = ret->pause_end;
+	s->wake_kept.expiry = ret->expiry;
+	s->wake_kept.at = clock_boot(s->clock);
 	return true;
 }
 
@@ -59,10 +62,10 @@ static bool job_is_plain(const struct job_new *j)
 
 bool batch_wake_derive(const struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret)
 {
-	if (!s->db->defer || !s->claim_wakeup.known || !s->wake_kept_at || clock_boot(s->clock) - s->wake_kept_at >= KEPT_FOR)
+	if (!s->db->defer || !s->claim_wakeup.known || !s->wake_kept.at || clock_boot(s->clock) - s->wake_kept.at >= KEPT_FOR)
 		return false;
-	*ret = s->wake_kept;
-	ret->next_due = s->claim_wakeup.at;
+	*ret = (struct batch_wake){.next_slot = s->wake_kept.slot, .next_due = s->claim_wakeup.at, .next_notice = s->wake_kept.notice,
+		.pause_end = s->wake_kept.pause_end, .expiry = s->wake_kept.expiry};
 	for (size_t i = 0; i < n; i++) {
 		const struct job_new *j = ops[i]->kind == OP_JOB_ADD ? &job_add_op(ops[i])->job : NULL;
 

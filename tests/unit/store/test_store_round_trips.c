@@ -5,6 +5,8 @@
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
@@ -25,6 +27,7 @@ enum budget {
 	BUDGET_CANCEL = 5,
 	BUDGET_CHANGE = 6,
 	BUDGET_TRIGGER = 6,
+	BUDGET_LEAD = 2,
 };
 
 /* Applies the operations as one batch and compares its round trips with the budget. */
@@ -159,7 +162,25 @@ static void a_change_stays_within_its_budget(void **state)
 	assert_counts_true(s);
 }
 
+static void the_leader_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+
+	for (int round = 0; round < 4; round++) {
+		AUTO(op) *lease = op_new(OP_LEASE, NULL, NULL);
+		AUTO(op) *lead = op_new(OP_LEAD, NULL, NULL);
+
+		op_fill(lease_op(lease), .node = NODE, .name = "one", .ttl = USEC_MIN, .stands = true, .guarded = true, .at = T0);
+		assert_true(apply_one(s, lease));
+		if (!lease_op(lease)->leads)
+			continue;
+		op_fill(leader_op(lead), .node = NODE, .term = lease_op(lease)->term, .now = T0);
+		spend_one(s, lead, round < 3 ? 9 : BUDGET_LEAD); /* the first time it assigns the segments */
+	}
+}
+
 static const struct CMUnitTest tests[] = {
+	STORE_TEST(the_leader_stays_within_its_budget),
 	STORE_TEST(an_addition_stays_within_its_budget),
 	STORE_TEST(an_addition_with_a_name_stays_within_its_budget),
 	STORE_TEST(a_plan_stays_within_its_budget),
