@@ -190,6 +190,7 @@ void store_free(struct store *s)
 	free(s->counts);
 	for (size_t i = 0; i < ELEMENTS(s->closed_lanes); i++)
 		free(s->closed_lanes[i].queue);
+	free(s->lane_last.queue);
 	event_list_done(&s->events);
 	free(s->noted);
 	free(s->densities.v);

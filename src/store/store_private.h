@@ -21,6 +21,13 @@ struct noted;
  */
 enum writers_lock { WRITERS_EXCLUSIVE, WRITERS_SHARED, WRITERS_FREE };
 
+/* The lane from which runs were last claimed; without a limit. */
+struct lane_last {
+	char *queue; /* owned; NULL: none */
+	int64_t uid, priority;
+	bool stops;  /* there were pauses */
+};
+
 struct store {
 	struct db *db; /* owned */
 	const struct clock *clock; /* borrowed, see store_options */
@@ -60,6 +67,12 @@ struct store {
 		usec_t at;
 	} closed_lanes[32];                     /* lanes that a limit closed, and when that was last seen */
 	size_t next_closed_lane;               /* the entry that is replaced next */
+	struct {
+		usec_t slot, notice, pause_end, expiry;
+		usec_t at;              /* boottime; 0: never */
+	} wake_kept;                    /* struct batch_wake as it was last read */
+	struct lane_last lane_last;
+	bool claim_idle;                /* the last claim found nothing due */
 	struct claim_wakeup claim_wakeup; /* when a claim can find runs */
 	int64_t segments;               /* mask of the segments whose slots wake this node; -1: all */
 	usec_t leader_lease_ends;       /* boottime, as last read; 0: not read yet */

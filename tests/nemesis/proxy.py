@@ -9,7 +9,7 @@ import time
 
 CHUNK = 65536
 COMMIT = b"COMMIT\0"  # end of a simple query
-CLAIM = b"\0runs_claim\0"  # name of a prepared statement
+CLAIMS = b"\0runs_claim\0", b"\0runs_claim_all\0"  # names of prepared statements
 
 
 class Proxy:
@@ -96,7 +96,7 @@ class Proxy:
         return False
 
     def note_claim(self, client, data):
-        if CLAIM in data:
+        if any(name in data for name in CLAIMS):
             self.claims.add(client)
         if COMMIT in data and client in self.claims:
             self.claims.discard(client)

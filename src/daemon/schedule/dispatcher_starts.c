@@ -256,7 +256,7 @@ int dispatcher_on_started_timer(sd_event_source *source, uint64_t usec, void *ar
 		op_fill(run_started_op(op), .node = d->o.node_id,
 			.spawner = d->spawners.v[d->spawners.n - 1], .run = a->run->id,
 			.fence = a->run->fence, .attempt = a->run->attempt, .pid = a->end.pid,
-			.started_at = a->end.started_at);
+			.started_at = a->end.started_at, .queue = xstrdup(a->run->queue));
 		op->patient = true;
 		store_thread_submit(d->o.store, op);
 	}

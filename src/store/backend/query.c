@@ -50,6 +50,11 @@ bool query_send(struct query *q)
 	return !q->failed;
 }
 
+bool query_ahead(struct query *q)
+{
+	return !q->db->defer || query_send(q);
+}
+
 bool query_row(struct query *q)
 {
 	enum db_step step;

@@ -10,6 +10,7 @@
 #include "store/ops/batch_wake.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/op_private.h"
+#include "store/ops/run/claims.h"
 #include "store/ops/run/run_moves.h"
 #include "store/ops/run/slot_density.h"
 #include "store/outcomes.h"
@@ -245,7 +246,7 @@ static bool wake_times_send(struct batch *b, struct err *e)
 	bool ok;
 
 	b->wake = BATCH_WAKE_NEVER;
-	if (b->leases && b->s->db->ops->reconnects)
+	if ((b->leases && b->s->db->ops->reconnects) || batch_wake_derive(b->s, b->ops, b->n, &b->wake))
 		return true;
 	for (size_t i = 0; i < b->n; i++)
 		if (b->ops[i]->ok && !op_info(b->ops[i])->phase)
@@ -447,6 +448,8 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 	enum next next = s->read_only ? GIVE_UP : AGAIN;
 	struct err why = {.kind = ERR_INTERNAL, .msg = "the store was opened for reading only"};
 
+	if (next == AGAIN && claim_peek(s, ops, n, ret))
+		return true;
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
 	batch_classify(&b);
 	s->db->give_up_at = b.leases && s->lease ? clock_boot(&clock_system) + s->lease * 3 / 4 : 0;

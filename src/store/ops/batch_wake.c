@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads with each batch when the daemon must look at the store next. */
 #include "store/ops/batch_wake.h"
+#include "core/job/job.h"
+#include "store/ops/job/jobs.h"
 #include "store/ops/notices_due.h"
+#include "store/ops/op.h"
 #include "store/store_private.h"
 #include "store/wakeup.h"
+
+#define KEPT_FOR USEC_SEC
 
 void batch_wake_reads_done(struct batch_wake_reads *r)
 {
@@ -39,5 +44,35 @@ bool batch_wake_reads_take(struct batch_wake_reads *r, struct store *s, struct b
 		ret->pause_end = never_if_none(query_get_int(&r->slot));
 		ret->expiry = never_if_none(query_get_int(&r->slot));
 	}
-	return !r->slot.failed && notices_due_first(s, &r->notices, &ret->next_notice);
+	if (r->slot.failed || !notices_due_first(s, &r->notices, &ret->next_notice))
+		return false;
+	s->wake_kept.slot = ret->next_slot;
+	s->wake_kept.notice = ret->next_notice;
+	s->wake_kept.pause_end = ret->pause_end;
+	s->wake_kept.expiry = ret->expiry;
+	s->wake_kept.at = clock_boot(s->clock);
+	return true;
+}
+
+/* A job that changes only when the planner and the next claim have to look. */
+static bool job_is_plain(const struct job_new *j)
+{
+	return !j->paused && !(j->run_at && (j->policy.deadline || j->policy.expires));
+}
+
+bool batch_wake_derive(const struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret)
+{
+	if (!s->db->defer || !s->claim_wakeup.known || !s->wake_kept.at || clock_boot(s->clock) - s->wake_kept.at >= KEPT_FOR)
+		return false;
+	*ret = (struct batch_wake){.next_slot = s->wake_kept.slot, .next_due = s->claim_wakeup.at, .next_notice = s->wake_kept.notice,
+		.pause_end = s->wake_kept.pause_end, .expiry = s->wake_kept.expiry};
+	for (size_t i = 0; i < n; i++) {
+		const struct job_new *j = ops[i]->kind == OP_JOB_ADD ? &job_add_op(ops[i])->job : NULL;
+
+		if (!j || !job_is_plain(j))
+			return false;
+		if (ops[i]->ok && j->next_slot && j->next_slot < ret->next_slot && s->segments >> job_segment((uint64_t)j->id) & 1)
+			ret->next_slot = j->next_slot;
+	}
+	return true;
 }

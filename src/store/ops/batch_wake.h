@@ -14,3 +14,8 @@ void batch_wake_reads_done(struct batch_wake_reads *r);
 /* Starts the queries. On a server they are sent before COMMIT, so that they see the batch. */
 bool batch_wake_reads_send(struct batch_wake_reads *r, struct store *s, struct err *e);
 bool batch_wake_reads_take(struct batch_wake_reads *r, struct store *s, struct batch_wake *ret);
+/*
+ * For a batch on a server that only adds jobs: derives the times from those that were read last,
+ * without a query. False: the batch has another operation, or they were not read recently.
+ */
+bool batch_wake_derive(const struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret);

@@ -60,9 +60,10 @@ op_fn late_runs_apply, boot_runs_apply, expired_runs_apply, dead_letters_apply;
 op_fn node_open_apply, node_close_apply, node_command_apply, node_poll_apply, lease_apply, leader_apply, output_relay_apply;
 
 typedef enum writers_lock op_writers_fn(const struct op *op);
-op_writers_fn job_add_writers, job_bulk_writers;
+op_writers_fn job_add_writers, job_bulk_writers, job_change_writers, pause_writers, resume_writers;
 typedef void op_jobs_fn(const struct op *op, struct set *jobs, struct set *runs);
 op_jobs_fn run_started_jobs, run_ended_jobs, run_give_back_jobs, run_cancel_jobs, trigger_jobs, job_cancel_jobs;
+op_jobs_fn job_change_jobs, pause_jobs, resume_jobs, run_states_put_jobs, run_states_drop_jobs, retention_prune_jobs, retention_forget_jobs;
 typedef void op_owners_fn(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
 op_owners_fn job_add_owners, job_bulk_owners, job_apply_owners, job_change_owners, resume_owners, trigger_owners;
 
@@ -72,7 +73,7 @@ op_clear_fn limit_reset, retention_prune_reset;
 op_clear_fn notice_add_reset, notice_done_reset, notice_done_free, notice_resume_free, notices_due_reset, notices_due_free;
 op_clear_fn job_add_reset, job_apply_reset, job_apply_free, job_bulk_reset, job_bulk_free, job_cancel_reset, job_change_reset, template_op_reset;
 op_clear_fn pause_reset, pause_times_reset, resume_reset;
-op_clear_fn claim_reset, run_ended_reset, run_ended_free, run_cancel_reset, trigger_reset, plan_reset;
+op_clear_fn claim_reset, run_ended_reset, run_ended_free, run_started_free, run_cancel_reset, trigger_reset, plan_reset;
 op_clear_fn run_progress_free, run_states_put_free;
 op_clear_fn late_runs_reset, boot_runs_reset, expired_runs_reset, dead_letters_reset;
 op_clear_fn node_open_reset, node_close_free, node_command_reset, node_poll_reset, lease_reset, leader_reset;

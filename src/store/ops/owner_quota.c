@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "core/job/owner.h"
 #include "store/counters.h"
+#include "store/owner_counts.h"
 #include "store/read/prune_candidates.h"
 #include "store/store_private.h"
 #include "store/tx.h"
@@ -52,7 +53,7 @@ bool owner_quota_check(struct store *s, int64_t uid, const char *owner, int64_t 
 
 	if (!limit)
 		return true;
-	if (!owner_quota_used(s, uid, &used, e))
+	if (!owner_count_read(s, COUNT_STORE, uid, limit, &used, e))
 		return false;
 	if (more > limit - used)
 		owner_quota_refuse(why, owner, used, limit);

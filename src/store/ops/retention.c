@@ -149,3 +149,20 @@ void retention_prune_reset(struct op *op)
 	p->n_outputs = 0;
 	p->runs = p->jobs = p->events = 0;
 }
+
+void retention_prune_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	const struct op_prune *p = retention_prune_op(op);
+
+	describe_ids(jobs, p->list->jobs, p->list->n_jobs);
+	describe_ids(runs, p->list->runs, p->list->n_runs);
+}
+
+void retention_forget_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	const struct op_forget *o = retention_forget_op(op);
+
+	(void)jobs;
+	for (size_t i = 0; i < o->n; i++)
+		set_id(runs, o->v[i].run);
+}

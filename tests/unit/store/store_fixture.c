@@ -124,7 +124,7 @@ struct op *op_started(const struct run *r, usec_t at)
 	struct op *op = op_new(OP_STARTED, NULL, NULL);
 
 	op_fill(run_started_op(op), .node = NODE, .spawner = SPAWNER, .run = r->id, .fence = r->fence,
-		.attempt = r->attempt + 1, .pid = 4711, .started_at = at);
+		.attempt = r->attempt + 1, .pid = 4711, .started_at = at, .queue = xstrdup(r->queue));
 	return op;
 }
 

@@ -2,11 +2,17 @@
 /* How batches of several engines exclude each other on a server: the lock of all writers, jobs, limits. */
 #include "base/text.h"
 #include "store/ops/batch.h"
+#include "store/ops/job/job_changes.h"
 #include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
 #include "store/ops/limits.h"
+#include "store/ops/node/leader.h"
+#include "store/ops/node/leases.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/run/claims.h"
+#include "store/ops/run/expired_runs.h"
 #include "store/store.h"
+#include "store/store_private.h"
 #include "unit/store/claim_fixture.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -145,6 +151,95 @@ static void starts_and_ends_of_different_jobs_do_not_wait_for_each_other(void **
 	kept_is_true(state);
 }
 
+/* Applies the operation while a batch of another node holds the lock of all writers as claims do. */
+static void applies_beside_others(void **state, struct op *op)
+{
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE");
+	assert_true(apply_one(store_of(state), op));
+	assert_true(op->ok);
+	sql(state, "COMMIT");
+}
+
+static void changes_and_pauses_of_one_job_do_not_exclude_other_writers(void **state)
+{
+	int64_t id = add_due(store_of(state), NULL, T0 + USEC_HOUR);
+	AUTO(op) *change = op_new(OP_JOB_CHANGE, NULL, NULL);
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+	AUTO(op) *resume = op_new(OP_RESUME, NULL, NULL);
+
+	op_fill(job_change_op(change), .uid = -1, .id = id, .what = "all",
+		.to = {.spec = "{\"command\":[\"false\"]}", .name = "other", .now = T0});
+	applies_beside_others(state, change);
+	op_fill(pause_op(pause), .uid = -1, .job = id, .pause = {.by_name = (char *)"eve", .at = T0});
+	applies_beside_others(state, pause);
+	op_fill(resume_op(resume), .uid = -1, .job = id, .now = T0);
+	applies_beside_others(state, resume);
+	kept_is_true(state);
+}
+
+static void the_leader_without_dead_nodes_waits_for_no_writer(void **state)
+{
+	AUTO(op) *lease = op_new(OP_LEASE, NULL, NULL);
+	AUTO(op) *again = op_new(OP_LEASE, NULL, NULL);
+	AUTO(op) *spread = op_new(OP_LEAD, NULL, NULL);
+	AUTO(op) *lead = op_new(OP_LEAD, NULL, NULL);
+
+	op_fill(lease_op(lease), .node = NODE, .name = "one", .ttl = USEC_MIN, .stands = true, .guarded = true, .at = T0);
+	op_copy(lease_op(again), *lease_op(lease));
+	assert_true(apply_one(store_of(state), lease));
+	if (!lease_op(lease)->leads)
+		assert_true(apply_one(store_of(state), again));
+	op_fill(leader_op(spread), .node = NODE, .term = 1, .now = T0);
+	op_copy(leader_op(lead), *leader_op(spread));
+	assert_true(apply_one(store_of(state), spread)); /* assigns the segments */
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR UPDATE");
+	assert_true(apply_one(store_of(state), lead));
+	sql(state, "COMMIT");
+}
+
+static void an_expiry_passes_over_a_job_that_is_locked(void **state)
+{
+	struct start_policy policy = {.expires = USEC_SEC};
+	int64_t locked;
+
+	add_slots(store_of(state), &(struct slots){.n = 1, .policy = policy});
+	add_slots(store_of(state), &(struct slots){.n = 1, .policy = policy});
+	locked = 1;
+	sql(state, "BEGIN; SELECT FROM jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)locked);
+	for (int n = 1; n <= 2; n++) {
+		AUTO(op) *expire = op_new(OP_EXPIRE, NULL, NULL);
+
+		expired_runs_op(expire)->now = T0 + USEC_MIN;
+		assert_true(apply_one(store_of(state), expire));
+		assert_int_equal(expired_runs_op(expire)->expired.n, 1);
+		if (n == 1)
+			sql(state, "COMMIT");
+	}
+	kept_is_true(state);
+}
+
+/* Of a common backlog each node takes the runs of its own segments, and others when there are none. */
+static void a_claim_takes_jobs_of_its_segments_first(void **state)
+{
+	struct store *s = store_of(state);
+	size_t own = 0;
+
+	for (int i = 0; i < 40; i++)
+		add_job(s, NULL);
+	s->segments = (int64_t)0xaaaaaaaaaaaaaaaa;
+	for (int round = 0; round < 2; round++) {
+		AUTO(op) *claim = op_claim(round ? 40 : 10, T0 + 1);
+		const struct claim_list *got = &claim_op(claim)->claimed;
+
+		assert_true(apply_one(s, claim));
+		assert_int_equal(got->n, round ? 30 : 10);
+		for (size_t i = 0; round == 0 && i < got->n; i++)
+			own += job_segment((uint64_t)got->v[i].run->job) % 2;
+	}
+	assert_int_equal(own, 10);
+	kept_is_true(state);
+}
+
 /* Earlier versions lock this row exclusively and then jobs, runs and permits in any order. */
 static void a_claim_waits_for_a_batch_of_an_earlier_version(void **state)
 {
@@ -201,7 +296,9 @@ static void a_batch_that_needs_all_writers_is_not_overtaken_by_claims(void **sta
 	struct waiter pausing, claiming;
 
 	assert_true(apply_one(second, open));
-	op_fill(pause_op(pause), .uid = -1, .job = add_job(f->store, NULL), .pause = {.by_name = (char *)"eve", .at = T0});
+	add_job(f->store, NULL);
+	op_fill(pause_op(pause), .uid = -1,
+		.pause = {.scope = PAUSE_ALL, .key = (char *)"", .uid = -1, .by_uid = -1, .by_name = (char *)"eve", .at = T0});
 	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE"); /* a claim under way */
 	waiter_start(&pausing, second, pause);
 	wait_for_waiters(state, 1);
@@ -219,6 +316,10 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_claim_passes_over_a_limit_that_another_claim_has_locked),
 	STORE_TEST(a_plan_passes_over_a_job_that_is_locked),
 	STORE_TEST(starts_and_ends_of_different_jobs_do_not_wait_for_each_other),
+	STORE_TEST(changes_and_pauses_of_one_job_do_not_exclude_other_writers),
+	STORE_TEST(the_leader_without_dead_nodes_waits_for_no_writer),
+	STORE_TEST(an_expiry_passes_over_a_job_that_is_locked),
+	STORE_TEST(a_claim_takes_jobs_of_its_segments_first),
 	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
 	STORE_TEST(batches_take_turns_with_an_earlier_version),
 	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),

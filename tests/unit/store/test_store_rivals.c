@@ -13,6 +13,7 @@
 #include "store/ops/op.h"
 #include "store/ops/owners.h"
 #include "store/ops/run/claims.h"
+#include "store/ops/run/expired_runs.h"
 #include "store/ops/run/plans.h"
 #include "store/ops/run/run_cancel.h"
 #include "store/ops/run/runs.h"
@@ -170,6 +171,31 @@ static void plan_some(struct rival *r)
 	op_fill(plan_op(op), .node = r->name, .now = r->now, .horizon = r->now, .limit = 100, .fn = each_second);
 }
 
+static void change_some(struct rival *r)
+{
+	int64_t job = 1 + dice(r, JOBS);
+	struct op *op;
+
+	switch (dice(r, 4)) {
+	case 0:
+		op = add(r, op_new(OP_PAUSE, NULL, NULL));
+		op_fill(pause_op(op), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = r->now});
+		break;
+	case 1:
+		op = add(r, op_new(OP_EXPIRE, NULL, NULL));
+		expired_runs_op(op)->now = r->now;
+		break;
+	case 2:
+		op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
+		op_fill(job_change_op(op), .uid = -1, .id = job, .what = "all", .reschedule = dice(r, 2),
+			.to = {.spec = "{\"command\":[\"true\"]}", .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)});
+		break;
+	default:
+		op = add(r, op_new(OP_RESUME, NULL, NULL));
+		op_fill(resume_op(op), .uid = -1, .job = job, .now = r->now);
+	}
+}
+
 static void meddle(struct rival *r)
 {
 	int64_t job = 1 + dice(r, JOBS);
@@ -185,17 +211,9 @@ static void meddle(struct rival *r)
 		op_fill(run_cancel_op(op), .uid = -1, .id = 1 + dice(r, 4 * ROUNDS), .now = r->now);
 		break;
 	case 2:
-		op = add(r, op_new(OP_PAUSE, NULL, NULL));
-		op_fill(pause_op(op), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = r->now});
-		break;
 	case 3:
-		op = add(r, op_new(OP_RESUME, NULL, NULL));
-		op_fill(resume_op(op), .uid = -1, .job = job, .now = r->now);
-		break;
 	case 4:
-		op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
-		op_fill(job_change_op(op), .uid = -1, .id = job, .what = "all", .reschedule = dice(r, 2),
-			.to = {.spec = "{\"command\":[\"true\"]}", .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)});
+		change_some(r);
 		break;
 	case 5:
 		op = add(r, op_job_cancel(OP_JOB_CANCEL, JOBS / 2 + job));
@@ -317,6 +335,8 @@ static void *sharer_main(void *arg)
 			trigger_some(r);
 		for (int i = 0; i < 3; i++)
 			cancel_some(r);
+		for (int i = 0; i < 3; i++)
+			change_some(r);
 		if (dice(r, 2))
 			plan_some(r);
 		claim_some(r);

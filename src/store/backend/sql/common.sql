@@ -420,6 +420,12 @@ SELECT nodes.id, nodes.name, coalesce(node_orders.draining, 0) AS draining, node
 FROM nodes LEFT JOIN node_orders ON node_orders.name = nodes.name
 WHERE nodes.closed_at = 0 AND nodes.alive_until > {clock} ORDER BY nodes.name, nodes.id
 
+-- query runs_queued_of(job int) -> queue text, n int
+SELECT queue, count(*) AS n FROM runs WHERE job = :job AND ended_at = 0 AND state = RUN_QUEUED GROUP BY queue
+
+-- query node_alive(id text) -> alive int
+SELECT alive_until AS alive FROM nodes WHERE id = :id AND closed_at = 0 AND alive_until > {clock}
+
 -- Other live nodes, and writers of earlier versions that were active since a time (store_private.h).
 -- query nodes_others(id text, since int) -> n int, older int, numbered int
 SELECT count(*) AS n, (SELECT count(*) FROM writers WHERE at >= :since AND id NOT LIKE '2-%') AS older,

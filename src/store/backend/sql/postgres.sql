@@ -952,6 +952,30 @@ FROM jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place) JOI
 	JOIN due ON due.job = jobs.id
 ORDER BY wanted.place
 
+-- As due_take, for the slots after :since and then for the overdue ones, and leaves their jobs to due_held in a setting of
+-- the transaction.
+-- define free_jobs = LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = first.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
+--	WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = first.job OFFSET 0)
+
+-- query due_hold(since int, until int, n int, current int, segments int) -> told int
+WITH fresh AS MATERIALIZED (SELECT first.job, first.slot FROM (SELECT due.job, due.slot FROM due
+		WHERE due.slot > :since AND due.slot <= :until AND {in_segments} ORDER BY due.slot OFFSET 0) AS first
+	{free_jobs} ORDER BY first.slot LIMIT :current),
+late AS MATERIALIZED (SELECT first.job, first.slot FROM (SELECT due.job, due.slot FROM due
+		WHERE due.slot > 0 AND due.slot <= :since AND {in_segments} ORDER BY due.slot OFFSET 0) AS first
+	{free_jobs} ORDER BY first.slot LIMIT :n - (SELECT count(*) FROM fresh))
+SELECT length(set_config('jobsched.due', coalesce((SELECT jsonb_agg(job ORDER BY late, slot, job) FROM
+	(SELECT job, slot, 0 AS late FROM fresh UNION ALL SELECT job, slot, 1 FROM late) AS held), '[]')::text, true))::bigint AS told
+
+-- query due_held(until int) -> id int, slot int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
+--	digest int, created_at int, slot_now int
+SELECT jobs.id, due.slot, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
+	jobs.created_at, due.slot AS slot_now
+FROM jsonb_array_elements_text(current_setting('jobsched.due', true)::jsonb) WITH ORDINALITY AS wanted(value, place)
+	JOIN jobs ON jobs.id = wanted.value::bigint JOIN due ON due.job = jobs.id
+WHERE due.slot <= :until
+ORDER BY wanted.place
+
 -- query due_move(set json)
 UPDATE due SET slot = given.slot
 FROM jsonb_to_recordset(:set) AS given(job bigint, slot bigint)
@@ -961,6 +985,23 @@ WHERE due.job = given.job
 DELETE FROM due WHERE job = {ids}
 
 -- The slot of a cancelled run may still be in the future and is not planned a second time.
+-- What decides whether the jobs of ended runs finish or release others; read under the locks of the jobs.
+-- query ends_facts(set json) -> id int, state int, uid int, queue text, due int, others int, waiting int
+SELECT jobs.id, jobs.state, jobs.uid, jobs.queue, coalesce((SELECT due.slot FROM due WHERE due.job = jobs.id), 0) AS due,
+	EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0 AND NOT runs.id = {ids} OFFSET 0)::int::bigint AS others,
+	EXISTS (SELECT 1 FROM runs WHERE runs.state = RUN_QUEUED AND runs.hold <> 0 AND runs.hold = HOLD_PERMIT AND runs.job = jobs.id
+		OFFSET 0)::int::bigint AS waiting
+FROM jobs WHERE jobs.id = ANY (ARRAY(SELECT DISTINCT runs.job FROM runs WHERE runs.id = {ids}))
+
+-- Fails if one of them is not idle.
+-- query jobs_finish_all(set json, now int, n int)
+WITH idle AS (UPDATE jobs SET state = JOB_FINISHED, updated_at = :now
+	WHERE id = {ids} AND state + 0 = JOB_ACTIVE
+		AND NOT EXISTS (SELECT 1 FROM due WHERE due.job = jobs.id OFFSET 0)
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0 OFFSET 0)
+	RETURNING id)
+SELECT FROM idle HAVING 1 / (count(*) = :n)::int = 1
+
 -- query due_resume(set json, never int, at int)
 UPDATE due SET slot = greatest(:at, coalesce((SELECT max(slot) FROM runs WHERE runs.job = due.job), 0) - 1)
 WHERE job = {ids} AND slot + 0 = :never
@@ -1070,32 +1111,55 @@ FOR UPDATE OF runs SKIP LOCKED
 -- transaction has locked. Their facts are read by lane_held afterwards, because this statement may see older ones. A run
 -- without a job has no facts that two claims could change. 'passed' counts the runs whose jobs were locked, 'rest' is
 -- when the first later run is due.
--- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text) -> id int, passed int, rest int
-WITH picked AS MATERIALIZED (SELECT lane.id, lane.due_at
+--
+-- Of the first 'window' runs those that other nodes hardly ask for come first: the jobs of this node's segments, so that nodes
+-- with a common backlog do not meet at the same rows, and runs that have waited since ':old', so that none starves. The rest
+-- is taken in order.
+-- define lane_free = LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = lane.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
+--	WHERE (held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lane.job OFFSET 0))
+
+-- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text, segments int, window int, old int) ->
+--	id int, passed int, rest int, told int
+WITH own AS MATERIALIZED (SELECT lane.id, lane.due_at
+	FROM (SELECT near.id, near.job, near.due_at
+		FROM (SELECT runs.id, runs.job, runs.due_at, coalesce(jobs.segment, 0) AS segment FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+			WHERE {lane_where} AND runs.due_at <= :now ORDER BY runs.due_at, runs.id LIMIT :window) AS near
+		WHERE (:segments >> near.segment::int) & 1 = 1 OR near.due_at <= :old ORDER BY near.due_at, near.id OFFSET 0) AS lane
+	{lane_free} ORDER BY lane.due_at, lane.id LIMIT :n),
+others AS MATERIALIZED (SELECT lane.id, lane.due_at
 	FROM (SELECT runs.id, runs.job, runs.due_at FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 			WHERE {lane_where} AND runs.due_at <= :now ORDER BY runs.due_at, runs.id OFFSET 0) AS lane
-		LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = lane.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
-	WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lane.job OFFSET 0)
-	ORDER BY lane.due_at, lane.id LIMIT :n),
+	{lane_free} AND lane.id NOT IN (SELECT own.id FROM own)
+	ORDER BY lane.due_at, lane.id LIMIT :n - (SELECT count(*) FROM own)),
+picked AS MATERIALIZED (SELECT id, due_at FROM own UNION ALL SELECT id, due_at FROM others),
 last AS (SELECT due_at, id FROM (SELECT due_at, id FROM picked ORDER BY due_at DESC, id DESC LIMIT 1) AS newest
 	WHERE (SELECT count(*) FROM picked) >= :n
 	UNION ALL SELECT :now, 9223372036854775807 WHERE (SELECT count(*) FROM picked) < :n)
 SELECT picked.id, (SELECT count(*) FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 		WHERE {lane_where} AND (runs.due_at, runs.id) <= ((SELECT due_at FROM last), (SELECT id FROM last))) - (SELECT count(*) FROM picked) AS passed,
 	coalesce((SELECT runs.due_at FROM runs LEFT JOIN jobs ON jobs.id = runs.job
-		WHERE {lane_all} AND runs.due_at > :now ORDER BY runs.due_at, runs.id LIMIT 1), 9223372036854775807) AS rest
+		WHERE {lane_all} AND runs.due_at > :now ORDER BY runs.due_at, runs.id LIMIT 1), 9223372036854775807) AS rest,
+	(SELECT length(set_config('jobsched.held', coalesce((SELECT jsonb_agg(picked.id ORDER BY picked.due_at, picked.id) FROM picked), '[]')::text,
+		true)))::bigint AS told
 FROM (SELECT 1) AS one LEFT JOIN picked ON true
 ORDER BY picked.due_at, picked.id
 
--- query lane_held(set json, stops int, now int) -> id int, job int,
+-- The runs whose jobs the last lane_hold of this transaction has locked.
+-- define held_runs = jsonb_array_elements_text(current_setting('jobsched.held', true)::jsonb) WITH ORDINALITY AS wanted(value, place)
+--	JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job
+--	WHERE coalesce(runs.state = RUN_QUEUED AND runs.hold = 0, false)
+
+-- query lane_held(stops int, now int) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int, created_at int
-SELECT {lane_facts}
-FROM jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place) JOIN runs ON runs.id = wanted.value::bigint
-	LEFT JOIN jobs ON jobs.id = runs.job
-WHERE coalesce(runs.state = RUN_QUEUED AND runs.hold = 0, false)
-ORDER BY wanted.place
+SELECT {lane_facts} FROM {held_runs} ORDER BY wanted.place
+
+-- query lane_rows() -> {run_row}, spec text, digest int, typical int, revision_now int
+SELECT {run_columns}, jobs.spec, jobs.digest,
+	CASE WHEN runs.notifies = 1 THEN (SELECT typical FROM job_health WHERE job_health.job = runs.job) END AS typical,
+	coalesce(jobs.revision, runs.revision) AS revision_now
+FROM {held_runs} ORDER BY wanted.place
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
@@ -1117,6 +1181,24 @@ WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
 	AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
 ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT :n
 FOR UPDATE
+
+-- Locks the jobs of these runs, but those that another transaction has locked, and leaves the runs to runs_expired.
+-- query runs_expired_hold(now int, n int) -> told int
+SELECT length(set_config('jobsched.late', coalesce((SELECT jsonb_agg(found.id) FROM (SELECT late.id
+		FROM (SELECT id, job FROM runs
+			WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
+				AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
+			ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END
+			OFFSET 0) AS late
+			LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = late.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
+		WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = late.job OFFSET 0)
+		LIMIT :n) AS found), '[]')::text, true))::bigint AS told
+
+-- query runs_expired(now int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
+SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs
+WHERE id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(current_setting('jobsched.late', true)::jsonb) AS given(value)))
+	AND state + 0 = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
+	AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
 
 -- query runs_put_off(set json)
 UPDATE runs SET hold = given.hold, due_at = given.due_at, reason = given.reason
@@ -1205,6 +1287,18 @@ SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
 
 -- query permits_lock(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place FOR UPDATE
+
+-- The two statements below must find what the claim has read under the locks; they fail otherwise.
+-- query runs_claim_all(node text, spawner text, now int, set json, n int)
+WITH moved AS (UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
+		revision = coalesce((SELECT jobs.revision FROM jobs WHERE jobs.id = runs.job), revision), reason = NULL
+	WHERE id = {ids} AND state + 0 = RUN_QUEUED AND hold + 0 = HOLD_NONE
+	RETURNING id)
+SELECT FROM moved HAVING 1 / (count(*) = :n)::int = 1
+
+-- query permits_put(set json)
+INSERT INTO running_jobs (job, place, run)
+SELECT job, place, run FROM jsonb_to_recordset(:set) AS given(job bigint, place bigint, run bigint)
 
 -- query permits_insert(set json, place int) -> run int
 INSERT INTO running_jobs (job, place, run)
@@ -1335,6 +1429,18 @@ SELECT attempts.run, attempts.outcome, attempts.exit_code, attempts.term_signal,
 	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
 FROM attempts
 WHERE attempts.run = {ids} AND attempts.fence = (SELECT max(other.fence) FROM attempts AS other WHERE other.run = attempts.run)
+
+-- The same, and fails unless all of them have moved.
+-- query runs_started_all(set json, n int)
+WITH moved AS (UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
+		first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
+		attempt = greatest(runs.attempt, given.attempt)
+	FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text,
+		attempt bigint, at bigint) {each_run}) AS given
+	WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = given.node
+		AND runs.state = RUN_CLAIMED, false)
+	RETURNING id)
+SELECT FROM moved HAVING 1 / (count(*) = :n)::int = 1
 
 -- query attempts_started(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
@@ -1663,12 +1769,11 @@ WHERE job = :job AND ended_at = 0 AND state = RUN_QUEUED AND kind = RUN_KIND_SCH
 RETURNING slot, queue, uid, {run_size}
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, notifies int) -> id int
+--	expires int, gated int, notifies int)
 UPDATE runs SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
 	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
 	hold = CASE WHEN hold = HOLD_PERMIT THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND state = RUN_QUEUED
-RETURNING id
 
 -- ======== notices ========
 
@@ -1798,15 +1903,23 @@ WHERE closed_at = 0 AND id <> :id
 	AND greatest(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id FOR UPDATE
 
+-- define run_is_away = runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND nodes.closed_at <> 0
+--	AND (nodes.closed_at < :before
+--		OR (nodes.left_runs IS NOT NULL AND nodes.guarded = 1 AND nodes.runs_until <= {clock})
+--		OR (nodes.left_runs IS NOT NULL AND runs.id NOT IN (SELECT held.value::bigint FROM jsonb_array_elements_text(nodes.left_runs::jsonb) AS held(value))))
+
+-- Whether nodes_dead or runs_away would find something; takes no locks.
+-- query leader_look(id text, wait int, before int) -> found int
+SELECT 1::bigint AS found WHERE EXISTS (SELECT 1 FROM nodes
+		WHERE closed_at = 0 AND id <> :id AND greatest(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock})
+	OR EXISTS (SELECT 1 FROM runs JOIN nodes ON nodes.id = runs.node WHERE {run_is_away})
+
 -- Runs of closed nodes that can be taken over: runs that the spawner did not hold at once, other
 -- runs when the run lease is over. If the spawner has no deadline, the node must have been closed
 -- before ':before'.
 -- query runs_away(before int) -> id int, uid int, queue text, name text
 SELECT runs.id, runs.uid, runs.queue, nodes.name FROM runs JOIN nodes ON nodes.id = runs.node
-WHERE runs.state IN (RUN_CLAIMED, RUN_RUNNING) AND runs.state <> RUN_SUCCEEDED AND nodes.closed_at <> 0
-	AND (nodes.closed_at < :before
-		OR (nodes.left_runs IS NOT NULL AND nodes.guarded = 1 AND nodes.runs_until <= {clock})
-		OR (nodes.left_runs IS NOT NULL AND runs.id NOT IN (SELECT held.value::bigint FROM jsonb_array_elements_text(nodes.left_runs::jsonb) AS held(value))))
+WHERE {run_is_away}
 ORDER BY runs.id FOR UPDATE OF runs
 
 -- query node_runs(id text) -> id int, uid int, queue text

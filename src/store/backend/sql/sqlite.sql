@@ -900,6 +900,15 @@ SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, j
 FROM json_each(:set) AS wanted CROSS JOIN jobs WHERE jobs.id = wanted.value
 ORDER BY wanted.key
 
+-- query due_hold(since int, until int, n int, current int, segments int) -> told int
+SELECT 0 AS told WHERE 0 AND :since = 0 AND :until = 0 AND :n = 0 AND :current = 0 AND :segments = 0
+
+-- query due_held(until int) -> id int, slot int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
+--	digest int, created_at int, slot_now int
+SELECT jobs.id, 0 AS slot, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, jobs.owner, jobs.spec, jobs.digest,
+	jobs.created_at, 0 AS slot_now
+FROM jobs WHERE jobs.id = 0 AND :until = 0
+
 -- query due_move(set json)
 UPDATE due SET slot = given.slot
 FROM given(:set) AS given
@@ -909,6 +918,12 @@ WHERE due.job = given.job
 DELETE FROM due WHERE job IN (SELECT value FROM json_each(:set))
 
 -- The slot of a cancelled run may still be in the future and is not planned a second time.
+-- query ends_facts(set json) -> id int, state int, uid int, queue text, due int, others int, waiting int
+SELECT id, state, uid, queue, 0 AS due, 0 AS others, 0 AS waiting FROM jobs WHERE id = 0 AND :set = ''
+
+-- query jobs_finish_all(set json, now int, n int)
+UPDATE jobs SET state = JOB_FINISHED, updated_at = :now WHERE id = 0 AND :set = '' AND :n = 0
+
 -- query due_resume(set json, never int, at int)
 UPDATE due SET slot = max(:at, coalesce((SELECT max(slot) FROM runs WHERE runs.job = due.job), 0) - 1)
 WHERE job IN (SELECT value FROM json_each(:set)) AND +slot = :never
@@ -1008,18 +1023,28 @@ WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs
 		WHERE instr(:labels, char(10) || need.value || char(10)) = 0))
 ORDER BY runs.due_at, runs.id LIMIT :n
 
--- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text) -> id int, passed int, rest int
-SELECT :id AS id, 0 AS passed, :now AS rest
-WHERE 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :due_at = 0 AND :n = 0 AND :labels = ''
+-- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text, segments int, window int, old int) ->
+--	id int, passed int, rest int, told int
+SELECT :id AS id, 0 AS passed, :now AS rest, 0 AS told
+WHERE 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :due_at = 0 AND :n = 0 AND :labels = '' AND :segments = 0 AND :window = 0 AND :old = 0
 
--- query lane_held(set json, stops int, now int) -> id int, job int,
+-- query lane_held(stops int, now int) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int, created_at int
-SELECT {lane_facts}
-FROM json_each(:set) AS wanted CROSS JOIN runs LEFT JOIN jobs ON jobs.id = runs.job
-WHERE runs.id = wanted.value AND +runs.state = RUN_QUEUED AND +runs.hold = 0
-ORDER BY wanted.key
+SELECT {lane_facts} FROM runs LEFT JOIN jobs ON jobs.id = runs.job WHERE runs.id = 0
+
+-- query lane_rows() -> {run_row}, spec text, digest int, typical int, revision_now int
+SELECT {run_columns}, jobs.spec, jobs.digest, 0 AS typical, runs.revision AS revision_now
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job WHERE runs.id = 0
+
+-- query runs_claim_all(node text, spawner text, now int, set json, n int)
+UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, claimed_at = :now
+WHERE id = 0 AND :set = '' AND :n = 0
+
+-- query permits_put(set json)
+INSERT INTO running_jobs (job, place, run)
+SELECT value ->> 'job', value ->> 'place', value ->> 'run' FROM json_each(:set)
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
@@ -1040,6 +1065,12 @@ SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM run
 WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
 	AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
 ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT :n
+
+-- query runs_expired_hold(now int, n int) -> told int
+SELECT 0 AS told WHERE 0 AND :now = 0 AND :n = 0
+
+-- query runs_expired(now int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
+SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs WHERE id = 0 AND :now = 0
 
 -- query runs_put_off(set json)
 UPDATE runs SET hold = given.hold, due_at = given.due_at, reason = given.reason
@@ -1241,6 +1272,9 @@ SELECT attempts.run, attempts.outcome, attempts.exit_code, attempts.term_signal,
 	(SELECT nodes.name FROM nodes WHERE nodes.id = attempts.node) AS node_name
 FROM json_each(:set) AS wanted CROSS JOIN attempts
 WHERE attempts.run = wanted.value AND attempts.fence = (SELECT max(other.fence) FROM attempts AS other WHERE other.run = wanted.value)
+
+-- query runs_started_all(set json, n int)
+UPDATE runs SET state = RUN_RUNNING WHERE id = 0 AND :set = '' AND :n = 0
 
 -- query attempts_started(set json)
 INSERT INTO attempts (run, fence, number, node, spawner, pid, started_at, ended_at, outcome,
@@ -1498,12 +1532,11 @@ WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED AND kind = RUN_KIND_SC
 RETURNING slot, queue, uid, {run_size}
 
 -- query runs_rewrite(job int, queue text, priority int, overlap int, overlap_waiting int, places int, deadline int,
---	expires int, gated int, notifies int) -> id int
+--	expires int, gated int, notifies int)
 UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overlap = :overlap, overlap_waiting = :overlap_waiting,
 	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
 	hold = CASE WHEN hold = HOLD_PERMIT THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
-RETURNING id
 
 -- ======== notices ========
 
@@ -1626,6 +1659,10 @@ SELECT id, name FROM nodes
 WHERE closed_at = 0 AND id <> :id
 	AND max(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id
+
+-- There is one writer, which reads the rest at once.
+-- query leader_look(id text, wait int, before int) -> found int
+SELECT 1 AS found WHERE coalesce(:id, :wait, :before) IS NOT NULL
 
 -- Runs of closed nodes that can be taken over: runs that the spawner did not hold at once, other
 -- runs when the run lease is over. If the spawner has no deadline, the node must have been closed

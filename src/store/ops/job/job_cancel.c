@@ -19,17 +19,14 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-static bool open_runs_read(struct store *s, int64_t job, struct set *queued, struct set *active, struct err *e)
+static bool open_runs_take(struct query *q, struct set *queued, struct set *active)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+	while (query_row(q)) {
+		int64_t id = query_get_int(q);
 
-	query_int(&q, job);
-	while (query_row(&q)) {
-		int64_t id = query_get_int(&q);
-
-		set_id(query_get_int(&q) == RUN_QUEUED ? queued : active, id);
+		set_id(query_get_int(q) == RUN_QUEUED ? queued : active, id);
 	}
-	return !q.failed;
+	return !q->failed;
 }
 
 /* A finished job that is cancelled stays finished. */
@@ -49,12 +46,15 @@ static bool end_slots(struct store *s, struct op *op, const struct job_row *j, b
 	struct err *e)
 {
 	struct op_job_cancel *c = job_cancel_op(op);
+	AUTO_QUERY open = query_start(s->db, Q_RUNS_OPEN_OF, e);
 	AUTO_SET job = {};
 	AUTO_SET queued = {};
+	usec_t first; /* the job has no slot any more */
 
 	set_id(&job, c->id);
-	return job_row_unplan(s, j->id, c->now, e) && set_execute(s, Q_DUE_DROP, &job, e) &&
-	       (imposed || set_execute(s, Q_JOB_PAUSES_DROP, &job, e)) && open_runs_read(s, c->id, &queued, ret_active, e) &&
+	query_int(&open, c->id);
+	return job_row_unplan_with(s, j->id, c->now, &first, &open, e) && open_runs_take(&open, &queued, ret_active) &&
+	       set_execute(s, Q_DUE_DROP, &job, e) && (imposed || set_execute(s, Q_JOB_PAUSES_DROP, &job, e)) &&
 	       run_cancel_queued(s, &queued, op->kind == OP_JOB_REMOVE ? "job removed" : "job cancelled", c->now,
 		       &c->queued_cancelled, e) &&
 	       permits_settle(s, set_json(&job), e) && (!c->running || set_execute(s, Q_RUNS_ASK_CANCEL, ret_active, e));

@@ -78,16 +78,14 @@ static bool job_before_read(struct store *s, const struct op_job_change *c, stru
 	return job_before_query(s, Q_JOB_CHANGE_READ, c, b, e);
 }
 
-static bool lock_job(struct store *s, const struct op_job_change *c, struct job_before *b, struct err *e)
-{
-	return job_before_query(s, Q_JOB_CHANGE_LOCK, c, b, e);
-}
-
-static bool lock_due(struct store *s, const struct op_job_change *c, struct job_before *b, struct err *e)
+static bool change_read(struct store *s, const struct op_job_change *c, struct job_before *b, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
 
 	query_int(&q, c->id);
+	/* a batch that is not exclusive has locked the job before */
+	if ((s->writers_lock == WRITERS_SHARED && !query_ahead(&q)) || !job_before_query(s, Q_JOB_CHANGE_LOCK, c, b, e))
+		return false;
 	b->due = query_row(&q) ? query_get_int(&q) : 0;
 	return !q.failed;
 }
@@ -209,26 +207,35 @@ static bool change_check(struct store *s, const struct op_job_change *c, const s
 
 /* ---- runs and slots ---- */
 
-static bool unplan(struct store *s, struct op_job_change *c, struct err *e)
+static bool unplanned_take(struct store *s, struct op_job_change *c, struct query *q)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
-
-	query_int(&q, c->id);
-	query_int(&q, c->to.now);
-	while (query_row(&q)) {
+	while (query_row(q)) {
 		int64_t uid;
 
-		query_get_int(&q);
-		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
-		uid = query_get_int(&q);
-		owner_quota_add(s, uid, -query_get_int(&q));
+		query_get_int(q);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(q), -1);
+		uid = query_get_int(q);
+		owner_quota_add(s, uid, -query_get_int(q));
 		c->unplanned++;
 	}
-	return !q.failed;
+	return !q->failed;
+}
+
+/* A run that was queued again has the queue that its job had when it was claimed. */
+static bool requeued_take(struct store *s, const struct op_job_change *c, struct query *q)
+{
+	while (query_row(q)) {
+		const char *queue = query_get_text(q);
+		int64_t n = query_get_int(q);
+
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, queue, -n);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), n);
+	}
+	return !q->failed;
 }
 
 /* Queued runs get the new queue, priority and policy; held runs are claimed again. */
-static bool rewrite_runs(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *e)
+static bool rewrite_runs(struct store *s, const struct op_job_change *c, struct err *e)
 {
 	const struct start_policy *p = &c->to.policy;
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_REWRITE, e);
@@ -243,11 +250,20 @@ static bool rewrite_runs(struct store *s, const struct op_job_change *c, const s
 	query_int(&q, p->expires);
 	query_int(&q, p->gated);
 	query_int(&q, p->notifies);
-	while (query_row(&q)) {
-		counter_change(s, COUNT_RUNS, RUN_QUEUED, b->queue, -1);
-		counter_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), 1);
-	}
-	return !q.failed;
+	return query_finish(&q);
+}
+
+/* Deletes the planned runs of the old schedule, and rewrites the others. */
+static bool change_runs(struct store *s, struct op_job_change *c, struct err *e)
+{
+	AUTO_QUERY unplan = query_start(s->db, Q_RUNS_UNPLAN, e);
+	AUTO_QUERY queued = query_start(s->db, Q_RUNS_QUEUED_OF, e);
+
+	query_int(&unplan, c->id);
+	query_int(&unplan, c->to.now);
+	query_int(&queued, c->id);
+	return (!c->reschedule || query_ahead(&unplan)) && query_ahead(&queued) && (!c->reschedule || unplanned_take(s, c, &unplan)) &&
+	       requeued_take(s, c, &queued) && rewrite_runs(s, c, e);
 }
 
 static bool any_open(struct store *s, int64_t job, bool *ret, struct err *e)
@@ -395,7 +411,7 @@ static bool change_rows(struct store *s, struct op_job_change *c, const struct j
 	c->was = b->state;
 	c->state = becomes(c, b);
 	c->revision = b->revision + 1;
-	if ((c->reschedule && !unplan(s, c, e)) || !rewrite_runs(s, c, b, e) || !rewrite_job(s, c, b, e) ||
+	if (!change_runs(s, c, e) || !rewrite_job(s, c, b, e) ||
 	    !rewrite_tags(s, c, b, e) || !put_history(s, c, b, by, e) ||
 	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
 		return false;
@@ -411,7 +427,7 @@ bool job_change(struct store *s, struct op_job_change *c, const struct actor *by
 {
 	__attribute__((cleanup(job_before_done))) struct job_before b = {};
 
-	if (!lock_job(s, c, &b, e) || !lock_due(s, c, &b, e) || !change_check(s, c, &b, why, e))
+	if (!change_read(s, c, &b, e) || !change_check(s, c, &b, why, e))
 		return false;
 	return why->kind || change_rows(s, c, &b, by, e);
 }
@@ -460,5 +476,20 @@ void job_change_owners(const struct store *s, const struct op *op, struct set *o
 {
 	(void)s;
 	(void)owners;
+	if (job_change_op(op)->to.name || job_change_op(op)->to.key)
+		set_id(jobs, job_change_op(op)->id);
+}
+
+/* A job that runs after others is searched for cycles, so nobody may change the links of other jobs meanwhile. */
+enum writers_lock job_change_writers(const struct op *op)
+{
+	const struct strv *after = job_change_op(op)->to.after;
+
+	return after && after->n > 0 ? WRITERS_EXCLUSIVE : WRITERS_SHARED;
+}
+
+void job_change_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)runs;
 	set_id(jobs, job_change_op(op)->id);
 }

@@ -34,6 +34,55 @@ static bool due_resume(struct store *s, const char *ids, usec_t now, struct err 
 	return query_finish(&q);
 }
 
+static bool permits_free_only(struct store *s, const char *ids, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_PERMITS_FREE, e);
+
+	query_text(&q, ids);
+	return query_finish(&q);
+}
+
+/* Fails if one of the jobs is not idle after all; the batch is then repeated one by one. */
+static bool jobs_finish_all(struct store *s, struct set *idle, usec_t now, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (idle->n == 0)
+		return true;
+	q = query_start(s->db, Q_JOBS_FINISH_ALL, e);
+	query_text(&q, set_json(idle));
+	query_int(&q, now);
+	query_int(&q, (int64_t)idle->n);
+	return query_finish(&q);
+}
+
+bool job_finish_known(struct store *s, const char *ids, usec_t now, struct query *facts, const struct map *open, struct map *ret,
+	struct err *e)
+{
+	bool waits = false, resumes = false;
+	AUTO_SET idle = {};
+
+	while (query_row(facts)) {
+		int64_t id = query_get_int(facts);
+		enum job_state state = (enum job_state)query_get_int(facts);
+		int64_t uid = query_get_int(facts);
+		const char *queue = query_get_text(facts);
+		usec_t due = query_get_int(facts);
+		bool others = query_get_int(facts);
+
+		waits = query_get_int(facts) || waits;
+		resumes = resumes || due == USEC_NEVER;
+		if (state != JOB_ACTIVE || due || others || map_get(open, id))
+			continue;
+		counter_change(s, COUNT_OWNER, uid, "", -1);
+		counter_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_FINISHED, queue);
+		map_put(ret, id, s);
+		set_id(&idle, id);
+	}
+	return !facts->failed && (waits ? permits_settle : permits_free_only)(s, ids, e) && (!resumes || due_resume(s, ids, now, e)) &&
+	       jobs_finish_all(s, &idle, now, e);
+}
+
 bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e)
 {
 	AUTO_QUERY q = {};

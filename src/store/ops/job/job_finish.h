@@ -6,6 +6,7 @@
 
 struct err;
 struct map;
+struct query;
 struct store;
 
 /*
@@ -14,3 +15,9 @@ struct store;
  * and without an open run. 'ret' gets the ids of finished jobs; NULL: they are not needed.
  */
 bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
+/*
+ * The same without waiting for replies, with the rows of ends_facts. They were read under the locks
+ * of the jobs, before the ends were written. 'open': jobs of which a run that they leave out is still open.
+ */
+bool job_finish_known(struct store *s, const char *ids, usec_t now, struct query *facts, const struct map *open, struct map *ret,
+	struct err *e);

@@ -79,13 +79,6 @@ bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, co
 	return true;
 }
 
-static bool due_lock(struct store *s, int64_t job, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
-
-	query_int(&q, job);
-	return query_finish(&q);
-}
 
 bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e)
 {
@@ -97,32 +90,38 @@ bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e)
 	return query_finish(&q);
 }
 
-static bool planned_runs_delete(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct err *e)
+static bool planned_runs_take(struct store *s, struct query *q, usec_t *ret_first)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
-
 	*ret_first = USEC_NEVER;
-	query_int(&q, job);
-	query_int(&q, now);
-	while (query_row(&q)) {
-		usec_t slot = query_get_int(&q);
+	while (query_row(q)) {
+		usec_t slot = query_get_int(q);
 		int64_t uid;
 
 		if (slot < *ret_first)
 			*ret_first = slot;
-		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(&q), -1);
-		uid = query_get_int(&q);
-		owner_quota_add(s, uid, -query_get_int(&q));
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, query_get_text(q), -1);
+		uid = query_get_int(q);
+		owner_quota_add(s, uid, -query_get_int(q));
 	}
-	return !q.failed;
+	return !q->failed;
+}
+
+bool job_row_unplan_with(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct query *next, struct err *e)
+{
+	AUTO_QUERY due = query_start(s->db, Q_DUE_LOCK, e);
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_UNPLAN, e);
+
+	query_int(&due, job);
+	query_int(&q, job);
+	query_int(&q, now);
+	return query_ahead(&due) && query_ahead(&q) && (!next || query_ahead(next)) && query_finish(&due) && planned_runs_take(s, &q, ret_first);
 }
 
 bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
 {
 	usec_t first;
 
-	return due_lock(s, job, e) && planned_runs_delete(s, job, now, &first, e) &&
-	       (first == USEC_NEVER || job_row_put_due(s, job, first, e));
+	return job_row_unplan_with(s, job, now, &first, NULL, e) && (first == USEC_NEVER || job_row_put_due(s, job, first, e));
 }
 
 bool job_row_name_taken(struct store *s, const struct job_row *j, int64_t *ret, struct err *e)

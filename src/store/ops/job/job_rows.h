@@ -8,6 +8,7 @@ struct buf;
 struct err;
 struct op;
 struct set;
+struct query;
 struct store;
 
 /* A job's row, locked until the commit. */
@@ -34,8 +35,10 @@ bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, co
 	struct err *e);
 /*
  * Deletes planned runs that are not due, and makes their first slot the next one to plan. The row
- * must be locked.
+ * must be locked. The first function leaves the slot to the caller (USEC_NEVER: no run was deleted)
+ * and sends 'next' in the same round trip, unless it is NULL.
  */
+bool job_row_unplan_with(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct query *next, struct err *e);
 bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e);
 bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e); /* sets its next slot */
 /* Suspends active and paused jobs; 'set' has {job, reason}. */

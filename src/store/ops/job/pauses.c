@@ -273,3 +273,15 @@ void pause_reset(struct op *op)
 	p->was = JOB_ACTIVE;
 	run_list_done(&p->open);
 }
+
+/* The pause of a scope is for jobs that no claim may start any more, whichever they are. */
+enum writers_lock pause_writers(const struct op *op)
+{
+	return pause_op(op)->pause.scope == PAUSE_JOB ? WRITERS_SHARED : WRITERS_EXCLUSIVE;
+}
+
+void pause_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)runs;
+	set_id(jobs, pause_op(op)->job);
+}

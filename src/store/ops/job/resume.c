@@ -324,3 +324,15 @@ void resume_owners(const struct store *s, const struct op *op, struct set *owner
 	if (resume_op(op)->scope == PAUSE_JOB)
 		set_id(jobs, resume_op(op)->job);
 }
+
+/* The end of the pause of a scope releases runs of any job. */
+enum writers_lock resume_writers(const struct op *op)
+{
+	return resume_op(op)->scope == PAUSE_JOB ? WRITERS_SHARED : WRITERS_EXCLUSIVE;
+}
+
+void resume_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)runs;
+	set_id(jobs, resume_op(op)->job);
+}

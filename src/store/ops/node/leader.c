@@ -42,15 +42,35 @@ static struct member *members_add(struct members *m)
 	return &m->v[m->n++];
 }
 
-/* Checks that this engine leads under this term, and locks the leader lease until the commit. */
-static bool leader_lease_hold(struct store *s, const struct op_lead *l, bool *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_LEADER_HOLD, e);
+/* What every work of the leader reads; on a server in one round trip. */
+struct lead_reads {
+	struct query hold, look, live, segments;
+};
 
-	query_text(&q, l->node);
-	query_int(&q, l->term);
-	*ret = query_row(&q);
-	return !q.failed;
+static void lead_reads_done(struct lead_reads *r)
+{
+	query_done(&r->hold);
+	query_done(&r->look);
+	query_done(&r->live);
+	query_done(&r->segments);
+}
+
+/*
+ * 'hold' checks that this engine leads under this term, and locks the leader lease until the
+ * commit. 'look' finds dead nodes and runs of closed nodes, without locks.
+ */
+static bool lead_reads_send(struct store *s, const struct op_lead *l, struct lead_reads *r, struct err *e)
+{
+	r->hold = query_start(s->db, Q_LEADER_HOLD, e);
+	query_text(&r->hold, l->node);
+	query_int(&r->hold, l->term);
+	r->look = query_start(s->db, Q_LEADER_LOOK, e);
+	query_text(&r->look, l->node);
+	query_int(&r->look, l->unguarded_wait);
+	query_int(&r->look, l->away_before);
+	r->live = query_start(s->db, Q_NODES_LIVE, e);
+	r->segments = query_start(s->db, Q_SEGMENTS_ALL, e);
+	return query_ahead(&r->hold) && query_ahead(&r->look) && query_ahead(&r->live) && query_ahead(&r->segments);
 }
 
 /* ---- dead nodes ---- */
@@ -176,18 +196,16 @@ static bool nodes_reap(struct store *s, struct op_lead *l, struct err *e)
 
 /* ---- segments ---- */
 
-static bool read_live(struct store *s, struct members *ret, struct err *e)
+static bool live_take(struct query *q, struct members *ret)
 {
-	AUTO_QUERY q = query_start(s->db, Q_NODES_LIVE, e);
-
-	while (query_row(&q)) {
+	while (query_row(q)) {
 		struct member *m = members_add(ret);
 
-		m->id = query_get_copy(&q);
-		m->name = query_get_copy(&q);
-		m->draining = query_get_int(&q);
+		m->id = query_get_copy(q);
+		m->name = query_get_copy(q);
+		m->draining = query_get_int(q);
 	}
-	return !q.failed;
+	return !q->failed;
 }
 
 static int member_index(const struct member *const *v, size_t n, const char *id)
@@ -198,19 +216,17 @@ static int member_index(const struct member *const *v, size_t n, const char *id)
 	return SPREAD_UNASSIGNED;
 }
 
-static bool read_holders(struct store *s, const struct member *const *v, size_t n, int ret[SEGMENTS], struct err *e)
+static bool holders_take(struct query *q, const struct member *const *v, size_t n, int ret[SEGMENTS])
 {
-	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_ALL, e);
-
 	for (int i = 0; i < SEGMENTS; i++)
 		ret[i] = SPREAD_UNASSIGNED;
-	while (query_row(&q)) {
-		int64_t segment = query_get_int(&q);
+	while (query_row(q)) {
+		int64_t segment = query_get_int(q);
 
 		if (segment >= 0 && segment < SEGMENTS)
-			ret[segment] = member_index(v, n, query_get_text(&q));
+			ret[segment] = member_index(v, n, query_get_text(q));
 	}
-	return !q.failed;
+	return !q->failed;
 }
 
 /* Drained nodes plan only if all live nodes are drained. */
@@ -226,14 +242,14 @@ static size_t planners_choose(const struct members *live, const struct member **
 	return n ? n : live->n;
 }
 
-static bool spread(struct store *s, struct op_lead *l, const struct members *live, struct err *e)
+static bool spread(struct store *s, struct op_lead *l, const struct members *live, struct query *segments, struct err *e)
 {
 	const struct member **v = xcalloc(live->n ? live->n : 1, sizeof(*v));
 	const char **names = xcalloc(live->n ? live->n : 1, sizeof(*names));
 	size_t n = planners_choose(live, v);
 	int was[SEGMENTS], next[SEGMENTS];
 	AUTO_SET moves = {};
-	bool ok = read_holders(s, v, n, was, e);
+	bool ok = holders_take(segments, v, n, was);
 
 	for (size_t i = 0; i < n; i++)
 		names[i] = v[i]->name;
@@ -247,7 +263,7 @@ static bool spread(struct store *s, struct op_lead *l, const struct members *liv
 		}
 	free(names);
 	free(v);
-	return ok && set_execute(s, Q_SEGMENTS_PUT, &moves, e);
+	return ok && (moves.n == 0 || batch_needs_exclusive(s, e)) && set_execute(s, Q_SEGMENTS_PUT, &moves, e);
 }
 
 /* ---- the operation ---- */
@@ -261,17 +277,25 @@ bool leader_worked(struct store *s, usec_t at, struct err *e)
 	return query_finish(&q);
 }
 
+/* The runs of dead nodes are those of any job, so the batch must exclude all other writers. */
+static bool leader_reap(struct store *s, struct op_lead *l, struct query *look, struct err *e)
+{
+	bool found = query_row(look);
+
+	return !look->failed && (!found || l->spares || (batch_needs_exclusive(s, e) && nodes_reap(s, l, e)));
+}
+
 static bool leader_work(struct store *s, struct op *op, struct err *e)
 {
 	struct op_lead *l = leader_op(op);
+	AUTO_DONE(lead_reads) r = {};
 	AUTO_DONE(members) live = {};
-	bool leads;
 
-	if (!leader_lease_hold(s, l, &leads, e))
+	if (!lead_reads_send(s, l, &r, e))
 		return false;
-	if (!leads)
-		return op_refuse(op, ERR_FENCED, "term %lld has ended: another node leads", (long long)l->term);
-	if ((!l->spares && !nodes_reap(s, l, e)) || !read_live(s, &live, e) || !spread(s, l, &live, e))
+	if (!query_row(&r.hold))
+		return !r.hold.failed && op_refuse(op, ERR_FENCED, "term %lld has ended: another node leads", (long long)l->term);
+	if (!leader_reap(s, l, &r.look, e) || !live_take(&r.live, &live) || !spread(s, l, &live, &r.segments, e))
 		return false;
 	if (!output_relays_prune(s, e))
 		return false;

@@ -35,7 +35,7 @@ static void note_pause(struct claim_facts *f, enum run_hold what, const struct c
 		f->slot_stopped = what;
 }
 
-static struct candidate *candidate_read(struct claim *c, struct lane *l, struct query *q)
+struct candidate *claim_candidate_read(struct claim *c, struct lane *l, struct query *q)
 {
 	struct candidate *r = xcalloc(1, sizeof(*r));
 	struct claim_facts *f = &r->facts;
@@ -87,10 +87,11 @@ static struct candidate *candidate_read(struct claim *c, struct lane *l, struct 
 void claim_candidate_free(struct candidate *r)
 {
 	free(r->held_by);
+	claimed_done(&r->row);
 	free(r);
 }
 
-static void add_candidate(struct lane *l, struct candidate *r)
+void claim_add_candidate(struct lane *l, struct candidate *r)
 {
 	l->v = xgrow(l->v, l->n, sizeof(*l->v));
 	l->v[l->n++] = r;
@@ -101,7 +102,7 @@ static void add_candidate(struct lane *l, struct candidate *r)
 static bool due_rows_read(struct claim *c, struct lane *l, struct query *q, size_t *ret_rows)
 {
 	while (!l->read_all && query_row(q)) {
-		struct candidate *r = candidate_read(c, l, q);
+		struct candidate *r = claim_candidate_read(c, l, q);
 
 		++*ret_rows;
 		if (r->due_at > c->c->now) {
@@ -109,13 +110,13 @@ static bool due_rows_read(struct claim *c, struct lane *l, struct query *q, size
 			l->then = r->due_at;
 			claim_candidate_free(r);
 		} else {
-			add_candidate(l, r);
+			claim_add_candidate(l, r);
 		}
 	}
 	return !q->failed;
 }
 
-static bool pauses_matter(const struct claim *c)
+bool claim_pauses_matter(const struct claim *c)
 {
 	return c->n_pauses > 0 || c->past || c->later;
 }
@@ -132,7 +133,7 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 	query_int(&q, l->last_due);
 	query_int(&q, l->last_id);
 	query_int(&q, (int64_t)n + 1);
-	query_int(&q, pauses_matter(c));
+	query_int(&q, claim_pauses_matter(c));
 	query_int(&q, c->c->now);
 	query_text(&q, c->c->labels ? c->c->labels : "");
 	if (!due_rows_read(c, l, &q, &rows))
@@ -142,61 +143,6 @@ static bool read_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
 		l->then = USEC_NEVER;
 	}
 	return true;
-}
-
-/* ---- runs, beside the claims of other nodes ---- */
-
-/* Locks the jobs of the next due runs. Those that another node has locked are passed over. */
-static bool jobs_hold(struct claim *c, struct lane *l, size_t n, struct set *ret_runs, struct err *e)
-{
-	AUTO_QUERY q = query_start(c->s->db, Q_LANE_HOLD, e);
-	usec_t rest = USEC_NEVER;
-
-	query_text(&q, l->queue);
-	query_int(&q, l->uid);
-	query_int(&q, l->priority);
-	query_int(&q, l->last_due);
-	query_int(&q, l->last_id);
-	query_int(&q, (int64_t)n);
-	query_int(&q, c->c->now);
-	query_text(&q, c->c->labels ? c->c->labels : "");
-	while (query_row(&q)) {
-		int64_t id = query_get_int(&q);
-
-		if (id)
-			set_id(ret_runs, id);
-		c->passed |= query_get_int(&q) > 0;
-		rest = query_get_int(&q);
-	}
-	if (!q.failed && ret_runs->n < n) {
-		l->read_all = true;
-		l->then = rest;
-	}
-	return !q.failed;
-}
-
-/* A run that has changed before its job was locked is left out, and the next claim looks again. */
-static bool held_rows_read(struct claim *c, struct lane *l, struct set *runs, struct err *e)
-{
-	AUTO_QUERY q = query_start(c->s->db, Q_LANE_HELD, e);
-	size_t rows = 0;
-
-	query_text(&q, set_json(runs));
-	query_int(&q, pauses_matter(c));
-	query_int(&q, c->c->now);
-	while (query_row(&q)) {
-		add_candidate(l, candidate_read(c, l, &q));
-		rows++;
-	}
-	c->passed |= rows < runs->n;
-	return !q.failed;
-}
-
-static bool hold_rows(struct claim *c, struct lane *l, size_t n, struct err *e)
-{
-	AUTO_SET runs = {};
-
-	return jobs_hold(c, l, n, &runs, e) && (runs.n == 0 || held_rows_read(c, l, &runs, e));
 }
 
 /* ---- permits in use ---- */
@@ -417,7 +363,7 @@ bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e)
 {
 	size_t from = l->n;
 
-	if (!(c->s->writers_lock == WRITERS_SHARED ? hold_rows : read_rows)(c, l, n, e))
+	if (!(c->s->writers_lock == WRITERS_SHARED ? claim_hold_runs : read_rows)(c, l, n, e))
 		return false;
 	l->front = l->next < l->n ? l->v[l->next]->due_at : l->then;
 	return permits_learn(c, l->v + from, l->n - from, e) && learn_gates(c, l->v + from, l->n - from, e) &&

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/map.h"
 #include "core/decide/claim.h"
+#include "store/backend/query.h"
 #include "store/ops/run/claims.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -34,6 +35,7 @@ struct candidate {
 	struct lane *lane;
 	struct job_now *job;
 	struct claim_verdict verdict;
+	struct claimed row;          /* as it will be when it is claimed; run NULL: not read */
 };
 
 /* A run that has an overlap permit. */
@@ -91,6 +93,18 @@ void claim_pause_read(struct claim_pause *p, struct query *q); /* scope to until
 bool claim_pause_tagged(struct store *s, const struct claim_pause *p, const char *jobs, struct map *ret, struct err *e);
 bool claim_pause_covers(const struct claim_pause *p, const struct map *tagged, int64_t job);
 
+/*
+ * The runs of the lane that was last claimed from. On a server they are locked and read in the same
+ * round trip as the lanes.
+ */
+struct claim_guess {
+	struct query hold, held, rows;
+	char *queue;                 /* owned; NULL: there is no guess */
+	int64_t uid, priority;
+	size_t n;                    /* runs that were asked for */
+	bool stops;                  /* their pauses were read */
+};
+
 struct claim {
 	struct store *s;
 	struct op_claim *c;
@@ -114,11 +128,22 @@ struct claim {
 	struct set ended;            /* {run, state, reason}: runs that were replaced while waiting for a retry, or are inside a past pause */
 	struct map gone;             /* the runs of 'ended', which may be candidates as well */
 	struct set replaced;         /* active runs that must end */
+	struct claim_guess guess;
 };
 void claim_done(struct claim *c);
 
+/* Queries that are sent at once on a server. */
+struct claim_reads {
+	struct query node, lanes, limits, active, pauses;
+};
+void claim_reads_done(struct claim_reads *r);
+
+/* claim_reads.c */
+bool claim_reads_send(struct claim *c, struct claim_reads *r, struct err *e);
+bool claim_read(struct claim *c, struct claim_reads *r, struct err *e); /* lanes, limits, active runs, pauses */
+void claim_share_free(struct share *h);
+
 /* claim_lanes.c */
-bool claim_read(struct claim *c, struct err *e);             /* lanes, limits, active runs, pauses */
 bool claim_next_lane(struct claim *c, struct lane **ret);    /* the lane that is served next; false: none is open */
 void claim_count_active(struct lane *l, int64_t n);          /* adds n to the active runs of that lane */
 void claim_take_rates(struct lane *l, usec_t now);
@@ -132,3 +157,13 @@ bool claim_drop_past(struct claim *c, struct err *e);        /* deletes past pau
 /* claim_facts.c */
 void claim_candidate_free(struct candidate *r);
 bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); /* the next candidates, with all facts */
+
+/* claim_hold.c */
+size_t claim_chunk(size_t room, size_t lanes); /* how many runs of each are read first */
+bool claim_guess_send(struct claim *c, struct err *e);
+void claim_guess_forget(struct claim *c); /* if the guess was not used */
+void claim_guess_done(struct claim_guess *g);
+bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e);
+void claim_add_candidate(struct lane *l, struct candidate *r);
+struct candidate *claim_candidate_read(struct claim *c, struct lane *l, struct query *q);
+bool claim_pauses_matter(const struct claim *c);

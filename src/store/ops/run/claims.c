@@ -21,9 +21,7 @@
 #include "store/store_private.h"
 #include "store/wakeup.h"
 
-#define CHUNK_MIN 8     /* runs of a lane that are read at a time */
-#define CHUNK_MAX 512
-#define CHUNK_MORE 128  /* read at a time after the first chunk */
+#define CHUNK_MORE 128  /* runs of a lane that are read at a time after the first chunk */
 
 /* ---- one run ---- */
 
@@ -206,14 +204,13 @@ static bool candidate_waits_for_clock(struct claim *c, const struct candidate *r
 
 static size_t chunk(const struct claim *c, const struct lane *l)
 {
-	size_t due = 0, n;
+	size_t due = 0;
 
 	if (l->n > 0)
 		return CHUNK_MORE;
 	for (size_t i = 0; i < c->n_lanes; i++)
 		due += c->lanes[i].front <= c->c->now;
-	n = (c->c->room - c->started) / due + 1;
-	return n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
+	return claim_chunk(c->c->room - c->started, due);
 }
 
 static bool decide_all(struct claim *c, struct err *e)
@@ -240,6 +237,63 @@ static bool decide_all(struct claim *c, struct err *e)
 			l->front = l->then;
 	}
 	return true;
+}
+
+/* ---- claimed runs ---- */
+
+struct claimed claimed_read(struct query *q)
+{
+	struct run *r = row_run(q);
+	const char *spec = query_get_text(q);
+	uint64_t digest = (uint64_t)query_get_int(q);
+	usec_t typical = query_get_int(q);
+	bool sound = spec && r->owner && digest == row_digest(r->uid, r->owner, spec);
+
+	return (struct claimed){r, xstrdup(sound ? spec : ""), typical};
+}
+
+void claimed_done(struct claimed *c)
+{
+	run_free(c->run);
+	free(c->spec);
+	*c = (struct claimed){};
+}
+
+static void claimed_add(struct claim_list *l, struct query *q)
+{
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = claimed_read(q);
+}
+
+/* How the last attempts of runs ended that are tried again. */
+static bool claimed_previous_read(struct store *s, struct claim_list *l, struct err *e)
+{
+	AUTO_DONE(map) by_run = {};
+	AUTO_SET ids = {};
+	AUTO_QUERY q = {};
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].run->attempt > 0) {
+			map_put(&by_run, l->v[i].run->id, l->v[i].run);
+			set_id(&ids, l->v[i].run->id);
+		}
+	if (ids.n == 0)
+		return true;
+	q = query_start(s->db, Q_ATTEMPTS_LAST, e);
+	query_text(&q, set_json(&ids));
+	while (query_row(&q)) {
+		struct run *r = map_get(&by_run, query_get_int(&q));
+		struct attempt *a = xcalloc(1, sizeof(*a));
+
+		a->outcome = (enum attempt_outcome)query_get_int(&q);
+		a->exit_code = query_get_int(&q);
+		a->term_signal = query_get_int(&q);
+		a->error = query_get_copy(&q);
+		a->node_name = query_get_copy(&q);
+		attempt_free(r->previous);
+		r->previous = a;
+	}
+	return !q.failed;
 }
 
 /* ---- writing ---- */
@@ -364,6 +418,73 @@ static bool permits_write(struct claim *c, struct map *granted, struct err *e)
 	return true;
 }
 
+/*
+ * Whether all runs that start were read under the lock of their jobs, so that no reply is needed
+ * before COMMIT. A statement that finds something else fails, and the batch is repeated one by one.
+ */
+static bool starts_are_certain(const struct claim *c)
+{
+	bool all = c->s->db->defer;
+
+	for (size_t i = 0; i < c->n_decided; i++)
+		all = all && (c->decided[i]->verdict.verb != CLAIM_START || c->decided[i]->row.run);
+	return all;
+}
+
+static void claimed_row_update(struct claim *c, struct candidate *r)
+{
+	struct run *run = r->row.run;
+	struct claim_list *l = &c->c->claimed;
+
+	run->state = RUN_CLAIMED;
+	run->fence++;
+	run->claimed_at = c->c->now;
+	free(run->node);
+	run->node = xstrdup(c->c->node);
+	free(STEAL(run->reason));
+	l->v = xgrow(l->v, l->n, sizeof(*l->v));
+	l->v[l->n++] = r->row;
+	r->row = (struct claimed){};
+}
+
+static bool certain_starts_send(struct claim *c, const char *spawner, struct set *permits, struct set *starts, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (!set_execute(c->s, Q_PERMITS_PUT, permits, e))
+		return false;
+	q = query_start(c->s->db, Q_RUNS_CLAIM_ALL, e);
+	query_text(&q, c->c->node);
+	query_text(&q, spawner);
+	query_int(&q, c->c->now);
+	query_text(&q, set_json(starts));
+	query_int(&q, (int64_t)starts->n);
+	return query_finish(&q);
+}
+
+static bool certain_starts_write(struct claim *c, const char *spawner, struct err *e)
+{
+	AUTO_SET permits = {};
+	AUTO_SET starts = {};
+
+	for (size_t i = 0; i < c->n_decided; i++) {
+		struct candidate *r = c->decided[i];
+
+		if (r->verdict.verb != CLAIM_START)
+			continue;
+		if (r->verdict.takes_permit) {
+			set_item(&permits);
+			set_int(&permits, "job", r->job->id);
+			set_int(&permits, "place", r->permit);
+			set_int(&permits, "run", r->id);
+		}
+		set_id(&starts, r->id);
+		counter_run_moved(c->s, RUN_QUEUED, RUN_CLAIMED, r->row.run->uid, r->row.run->queue);
+		claimed_row_update(c, r);
+	}
+	return starts.n == 0 || (certain_starts_send(c, spawner, &permits, &starts, e) && claimed_previous_read(c->s, &c->c->claimed, e));
+}
+
 static bool starts_write(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_DONE(map) granted = {};
@@ -410,84 +531,50 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 
 	return claim_ends_write(c, &jobs, e) && deferrals_write(c, e) && replacements_write(c, e) &&
 	       (jobs.n == 0 || job_finish_idle(c->s, set_json(&jobs), c->c->now, NULL, e)) &&
-	       starts_write(c, spawner, e) && claim_write_buckets(c, e);
+	       (starts_are_certain(c) ? certain_starts_write : starts_write)(c, spawner, e) && claim_write_buckets(c, e);
 }
 
 /* ---- the operation ---- */
 
-static bool claim_runs(struct store *s, struct op_claim *o, const char *spawner, struct err *e)
+static bool claim_runs(struct claim *c, struct claim_reads *r, const char *spawner, struct err *e)
 {
-	AUTO_DONE(claim) c = {.s = s, .c = o};
-
-	if (o->room == 0)
-		return true;
-	if (!claim_read(&c, e) || !decide_all(&c, e))
+	if (!claim_read(c, r, e) || !decide_all(c, e))
 		return false;
-	claim_next_wakeup(&c); /* before this claim frees permits */
-	return (!c.past || claim_drop_past(&c, e)) && write_all(&c, spawner, e);
+	claim_guess_forget(c);
+	c->s->claim_idle = c->n_decided == 0;
+	claim_next_wakeup(c); /* before this claim frees permits */
+	return (!c->past || claim_drop_past(c, e)) && write_all(c, spawner, e);
+}
+
+static bool claim_one(struct store *s, struct op *op, struct err *e)
+{
+	AUTO_DONE(claim) c = {.s = s, .c = claim_op(op)};
+	AUTO_DONE(claim_reads) reads = {};
+	AUTO_TEXT spawner = NULL;
+	bool draining = false;
+
+	if (!claim_reads_send(&c, &reads, e))
+		return false;
+	if (query_row(&reads.node)) {
+		spawner = query_get_copy(&reads.node);
+		draining = query_get_int(&reads.node);
+	}
+	if (reads.node.failed)
+		return false;
+	if (!spawner) /* an engine that was displaced, reaped or closed may not claim */
+		return op_refuse(op, ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
+			"another engine uses its name", c.c->node);
+	if (draining)
+		wakeup_claim_drained(s);
+	return draining || c.c->room == 0 || claim_runs(&c, &reads, spawner, e);
 }
 
 bool claim_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		AUTO_TEXT spawner = NULL;
-		bool draining = false;
-
-		/* an engine that was displaced, reaped or closed may not claim */
-		if (!node_hold(s, claim_op(ops[i])->node, &spawner, &draining, e))
+	for (size_t i = 0; i < n; i++)
+		if (!claim_one(s, ops[i], e))
 			return false;
-		if (!spawner)
-			op_refuse(ops[i], ERR_FENCED, "node '%s' is not open in this store: its lease is over, or "
-				"another engine uses its name", claim_op(ops[i])->node);
-		else if (draining)
-			wakeup_claim_drained(s);
-		else if (!claim_runs(s, claim_op(ops[i]), spawner, e))
-			return false;
-	}
 	return true;
-}
-
-static void claimed_add(struct claim_list *l, struct query *q)
-{
-	struct run *r = row_run(q);
-	const char *spec = query_get_text(q);
-	uint64_t digest = (uint64_t)query_get_int(q);
-	usec_t typical = query_get_int(q);
-	bool sound = spec && r->owner && digest == row_digest(r->uid, r->owner, spec);
-
-	l->v = xgrow(l->v, l->n, sizeof(*l->v));
-	l->v[l->n++] = (struct claimed){r, xstrdup(sound ? spec : ""), typical};
-}
-
-/* How the last attempts of runs ended that are tried again. */
-static bool claimed_previous_read(struct store *s, struct claim_list *l, struct err *e)
-{
-	AUTO_DONE(map) by_run = {};
-	AUTO_SET ids = {};
-	AUTO_QUERY q = {};
-
-	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].run->attempt > 0) {
-			map_put(&by_run, l->v[i].run->id, l->v[i].run);
-			set_id(&ids, l->v[i].run->id);
-		}
-	if (ids.n == 0)
-		return true;
-	q = query_start(s->db, Q_ATTEMPTS_LAST, e);
-	query_text(&q, set_json(&ids));
-	while (query_row(&q)) {
-		struct run *r = map_get(&by_run, query_get_int(&q));
-		struct attempt *a = xcalloc(1, sizeof(*a));
-
-		a->outcome = (enum attempt_outcome)query_get_int(&q);
-		a->exit_code = query_get_int(&q);
-		a->term_signal = query_get_int(&q);
-		a->error = query_get_copy(&q);
-		a->node_name = query_get_copy(&q);
-		attempt_free(r->previous);
-		r->previous = a;
-	}
-	return !q.failed;
 }
 
 bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e)
@@ -514,10 +601,8 @@ bool claim_take_over(struct store *s, const char *node, struct set *ids, struct 
 
 void claim_list_done(struct claim_list *l)
 {
-	for (size_t i = 0; i < l->n; i++) {
-		run_free(l->v[i].run);
-		free(l->v[i].spec);
-	}
+	for (size_t i = 0; i < l->n; i++)
+		claimed_done(&l->v[i]);
 	free(l->v);
 	*l = (struct claim_list){};
 }

@@ -4,11 +4,15 @@
 #include "core/decide/machine_conditions.h"
 #include "store/ops/run/runs.h"
 
+struct batch_wake;
+struct query;
+
 struct claimed {
 	struct run *run;     /* owned */
 	char *spec;          /* owned JSON of the job; empty when its row is damaged or deleted */
 	usec_t typical;      /* usual duration; 0: unknown, or no notice depends on it */
 };
+void claimed_done(struct claimed *c);
 struct claim_list {
 	struct claimed *v;
 	size_t n;
@@ -42,6 +46,12 @@ struct op_claim {
 };
 OP_DEFINE(claim, claim, OP_CLAIM, OP_CLAIM)
 
+struct claimed claimed_read(struct query *q); /* as runs_get_claimed has it */
+/*
+ * On a server, for a batch that is one claim: whether a single read without a transaction has shown
+ * that there is nothing to claim. False: the batch is applied as usual.
+ */
+bool claim_peek(struct store *s, struct op *const *ops, size_t n, struct batch_wake *ret);
 bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e);
 /* Assigns claimed and running runs to this node; their fence does not change. */
 bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e);

@@ -20,12 +20,32 @@ static const char *hold_reason(const struct store *s, const char *reason, const 
 	return reason ? reason : claim_lane_closed_at(s, queue, uid) >= due_at ? "limit" : NULL;
 }
 
-static bool expired_runs_find(struct store *s, const struct op_expire *o, struct set *ret, struct err *e)
+/*
+ * Beside other writers: locks the jobs first. Runs whose jobs are locked come with the next step,
+ * which follows at once.
+ */
+static struct query expired_runs_start(struct store *s, const struct op_expire *o, struct query *hold, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_TOO_LATE, e);
+	bool shared = s->writers_lock == WRITERS_SHARED;
+	struct query q = query_start(s->db, shared ? Q_RUNS_EXPIRED : Q_RUNS_TOO_LATE, e);
 
 	query_int(&q, o->now);
-	query_int(&q, STEP);
+	if (!shared) {
+		query_int(&q, STEP);
+		return q;
+	}
+	*hold = query_start(s->db, Q_RUNS_EXPIRED_HOLD, e);
+	query_int(hold, o->now);
+	query_int(hold, STEP);
+	q.failed = !query_ahead(hold) || !query_ahead(&q) || !query_finish(hold);
+	return q;
+}
+
+static bool expired_runs_find(struct store *s, const struct op_expire *o, struct set *ret, struct err *e)
+{
+	AUTO_QUERY hold = {};
+	AUTO_QUERY q = expired_runs_start(s, o, &hold, e);
+
 	while (query_row(&q)) {
 		struct start_policy policy = {};
 		AUTO_TEXT queue = NULL;

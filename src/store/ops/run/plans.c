@@ -131,26 +131,91 @@ static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 	return !q.failed;
 }
 
-/* Takes current slots first, so that many overdue jobs do not delay the others. */
+/* Before this time a slot is overdue. Current slots come first, so that many overdue jobs do not delay them. */
+static usec_t overdue_since(const struct op_plan *p)
+{
+	return p->now - OVERDUE_AGE < p->horizon ? p->now - OVERDUE_AGE : p->horizon;
+}
+
 static bool take_due(struct store *s, const struct op_plan *p, int64_t segments, struct round *r, struct err *e)
 {
-	usec_t behind = p->now - OVERDUE_AGE < p->horizon ? p->now - OVERDUE_AGE : p->horizon;
+	usec_t behind = overdue_since(p);
 
 	return take_rows(s, behind, p->horizon, p->limit - p->limit / 4, segments, r, e) &&
 	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && due_jobs_read(s, r, e);
 }
 
-/* Reads the segments of this engine and locks them until the commit. */
-static bool hold_segments(struct store *s, const char *node, int64_t *ret, struct err *e)
+/* ---- the same on a server: in one round trip with the locks of the node and its segments ---- */
+
+/* The queries that a plan sends at once. */
+struct plan_reads {
+	struct query node, segments, hold, held;
+	int64_t mask; /* for which 'hold' was sent */
+};
+
+static void plan_reads_done(struct plan_reads *q)
 {
-	AUTO_QUERY q = query_start(s->db, Q_SEGMENTS_HOLD, e);
+	query_done(&q->node);
+	query_done(&q->segments);
+	query_done(&q->hold);
+	query_done(&q->held);
+}
+
+static bool due_hold_send(struct store *s, const struct op_plan *p, int64_t mask, struct plan_reads *q, struct err *e)
+{
+	query_done(&q->hold);
+	query_done(&q->held);
+	q->mask = mask;
+	if (!s->db->defer || mask == 0)
+		return true;
+	q->hold = query_start(s->db, Q_DUE_HOLD, e);
+	query_int(&q->hold, overdue_since(p));
+	query_int(&q->hold, p->horizon);
+	query_int(&q->hold, (int64_t)p->limit);
+	query_int(&q->hold, (int64_t)(p->limit - p->limit / 4));
+	query_int(&q->hold, mask);
+	q->held = query_start(s->db, Q_DUE_HELD, e);
+	query_int(&q->held, p->horizon); /* a slot that has moved since the lock is left out */
+	return query_send(&q->hold) && query_send(&q->held);
+}
+
+static bool plan_reads_send(struct store *s, const struct op_plan *p, struct plan_reads *q, struct err *e)
+{
+	if (p->node) {
+		q->node = query_start(s->db, Q_NODE_OPEN, e);
+		query_text(&q->node, p->node);
+		q->segments = query_start(s->db, Q_SEGMENTS_HOLD, e);
+		query_text(&q->segments, p->node);
+		if (!query_ahead(&q->node) || !query_ahead(&q->segments))
+			return false;
+	}
+	return due_hold_send(s, p, p->node ? s->segments : -1, q, e); /* the segments of the last time, checked below */
+}
+
+/* The segments of this engine, locked until the commit; 0: it may not plan. */
+static bool segments_take(struct plan_reads *q, int64_t *ret)
+{
 	uint64_t mask = 0;
 
-	query_text(&q, node);
-	while (query_row(&q))
-		mask |= UINT64_C(1) << (query_get_int(&q) & (SEGMENTS - 1));
+	while (query_row(&q->segments))
+		mask |= UINT64_C(1) << (query_get_int(&q->segments) & (SEGMENTS - 1));
 	*ret = (int64_t)mask;
-	return !q.failed;
+	return !q->segments.failed;
+}
+
+static bool held_rows_take(struct query *q, struct round *r)
+{
+	while (query_row(q)) {
+		struct due_row *row;
+
+		r->rows = xgrow(r->rows, r->n, sizeof(*r->rows));
+		row = &r->rows[r->n];
+		*row = (struct due_row){};
+		row->due.job = query_get_int(q);
+		row->due.slot = query_get_int(q);
+		r->n += due_row_read(q, row);
+	}
+	return !q->failed;
 }
 
 /* Rows that are left when the round has used up its steps, or is full, come with the next round. */
@@ -173,10 +238,10 @@ static void due_rows_decide(const struct op_plan *p, struct round *r)
 	}
 }
 
-static void planned_run_describe(struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
+static void planned_run_describe(struct store *s, struct set *set, const struct due_row *row, const struct planned_run *run, int64_t id,
 	usec_t now)
 {
-	runs_describe(set, &(struct run_new){
+	const struct run_new r = {
 		.id = id,
 		.job = row->due.job,
 		.uid = row->uid,
@@ -193,7 +258,20 @@ static void planned_run_describe(struct set *set, const struct due_row *row, con
 		.policy = row->planned.policy,
 		.caught_up = run->caught_up,
 		.now = now,
-	});
+	};
+
+	runs_describe(set, &r);
+	if (s->db->defer)
+		run_new_account(s, &r);
+}
+
+/* On a server no reply is needed: the holder of the jobs knows which slots have a run. */
+static bool planned_runs_insert(struct store *s, struct op_plan *p, struct round *r, struct err *e)
+{
+	if (!s->db->defer)
+		return runs_insert(s, &r->runs, &p->runs, e);
+	p->runs += r->n_runs;
+	return set_execute(s, Q_RUNS_INSERT_NEW, &r->runs, e);
 }
 
 static void due_change_describe(struct round *r, const struct due_row *row)
@@ -217,51 +295,55 @@ static void due_change_describe(struct round *r, const struct due_row *row)
 	}
 }
 
-static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, struct round *r, struct err *e)
+static bool plan_round(struct store *s, struct op_plan *p, int64_t segments, struct plan_reads *q, struct round *r, struct err *e)
 {
 	int64_t *ids, *next;
 	bool ok;
 
-	if (!take_due(s, p, segments, r, e))
+	if (!(q->held.db ? held_rows_take(&q->held, r) : take_due(s, p, segments, r, e)))
 		return false;
 	due_rows_decide(p, r);
 	ids = next = xcalloc(r->n_runs ? r->n_runs : 1, sizeof(*ids));
 	ok = row_ids_take(s, Q_RUN_IDS, r->n_runs, ids, e);
 	for (size_t i = 0; ok && i < r->n; i++) {
 		for (size_t k = 0; k < r->rows[i].planned.n; k++)
-			planned_run_describe(&r->runs, &r->rows[i], &r->rows[i].planned.runs[k], *next++, p->now);
+			planned_run_describe(s, &r->runs, &r->rows[i], &r->rows[i].planned.runs[k], *next++, p->now);
 		due_change_describe(r, &r->rows[i]);
 	}
 	free(ids);
-	ok = ok && runs_insert(s, &r->runs, &p->runs, e) && set_execute(s, Q_DUE_MOVE, &r->moves, e) &&
+	ok = ok && planned_runs_insert(s, p, r, e) && set_execute(s, Q_DUE_MOVE, &r->moves, e) &&
 	     set_execute(s, Q_DUE_DROP, &r->drops, e) && job_rows_suspend(s, &r->suspensions, p->now, e) &&
 	     (r->ended.n == 0 || job_finish_idle(s, set_json(&r->ended), p->now, NULL, e));
 	p->jobs = r->jobs;
 	return ok;
 }
 
-bool plan_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+static bool plan_one(struct store *s, struct op *op, struct err *e)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct op_plan *p = plan_op(ops[i]);
-		AUTO_DONE(round) r = {};
-		AUTO_TEXT spawner = NULL;
-		int64_t segments = -1;
-		bool draining;
+	struct op_plan *p = plan_op(op);
+	AUTO_DONE(plan_reads) q = {};
+	AUTO_DONE(round) r = {};
+	int64_t segments = -1;
 
-		if (p->node && !node_hold(s, p->node, &spawner, &draining, e))
+	if (!plan_reads_send(s, p, &q, e))
+		return false;
+	if (p->node) {
+		if (!query_row(&q.node))
+			return !q.node.failed && op_refuse(op, ERR_FENCED, "node '%s' may not plan: its lease is over", p->node);
+		if (!segments_take(&q, &segments))
 			return false;
-		if (p->node && !spawner) {
-			op_refuse(ops[i], ERR_FENCED, "node '%s' may not plan: its lease is over", p->node);
-			continue;
-		}
-		if (p->node && !hold_segments(s, p->node, &segments, e))
-			return false;
-		if (p->node)
-			s->segments = segments;
-		if (segments && !plan_round(s, p, segments, &r, e))
+		s->segments = segments;
+		if (q.mask != segments && !due_hold_send(s, p, segments, &q, e))
 			return false;
 	}
+	return !segments || plan_round(s, p, segments, &q, &r, e);
+}
+
+bool plan_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!plan_one(s, ops[i], e))
+			return false;
 	return true;
 }
 

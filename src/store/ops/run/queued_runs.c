@@ -8,6 +8,7 @@
 #include "store/outcomes.h"
 #include "store/set.h"
 #include "store/store_private.h"
+#include <string.h>
 
 void runs_describe(struct set *set, const struct run_new *r)
 {
@@ -55,6 +56,21 @@ static void note_skipped(struct store *s, int64_t id, enum run_state state, stru
 	counter_slots(s, state, o.reason, query_get_int(q));
 }
 
+void run_new_account(struct store *s, const struct run_new *r)
+{
+	struct outcome o = {.run = r->id, .state = r->state, .job = r->job, .slot = r->slot_last ? r->slot_last : r->slot, .at = r->now,
+		.reason = r->reason, .notifies = r->policy.notifies};
+
+	counter_change(s, COUNT_RUNS, r->state, r->queue, 1);
+	owner_quota_add(s, r->uid, RUN_BYTES + (r->params ? (int64_t)strlen(r->params) : 0));
+	if (r->state == RUN_QUEUED) {
+		wakeup_claim_by(s, r->due_at);
+		return;
+	}
+	outcome_note(s, &o);
+	counter_slots(s, r->state, r->reason, r->slot_count ? r->slot_count : 1);
+}
+
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 {
 	AUTO_QUERY q = {};
@@ -80,6 +96,14 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 			++*ret_n;
 	}
 	return !q.failed;
+}
+
+bool run_insert_free(struct store *s, struct set *set, const struct run_new *r, struct err *e)
+{
+	if (!s->db->defer)
+		return runs_insert(s, set, NULL, e);
+	run_new_account(s, r);
+	return set_execute(s, Q_RUNS_INSERT_NEW, set, e);
 }
 
 void run_changes_add(struct run_changes *l, const struct run_change *r)

@@ -115,3 +115,15 @@ bool run_states_sweep(struct store *s, struct err *e)
 		set_id(&runs, query_get_int(&q));
 	return !q.failed && ended_drop(s, &runs, e);
 }
+
+void run_states_put_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)jobs;
+	set_id(runs, run_states_put_op(op)->run);
+}
+
+void run_states_drop_jobs(const struct op *op, struct set *jobs, struct set *runs)
+{
+	(void)jobs;
+	set_id(runs, run_states_drop_op(op)->run);
+}

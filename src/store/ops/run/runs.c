@@ -51,32 +51,42 @@ static void locked_runs_done(struct locked_runs *l)
 	map_done(&l->by_id);
 }
 
+static void held_read(struct query *q, struct held *h)
+{
+	h->id = query_get_int(q);
+	h->job = query_get_int(q);
+	h->uid = query_get_int(q);
+	h->state = (enum run_state)query_get_int(q);
+	h->fence = query_get_int(q);
+	h->node = query_get_copy(q);
+	h->queue = query_get_copy(q);
+	h->reason = query_get_copy(q);
+	h->cancel_asked = query_get_int(q);
+	h->job_state = (enum job_state)query_get_int(q);
+	h->slot = query_get_int(q);
+	h->notifies = query_get_int(q);
+	h->chained = query_get_int(q);
+	h->slot_first = query_get_int(q);
+}
+
+static bool locked_runs_take(struct query *q, size_t most, struct locked_runs *l)
+{
+	l->v = xcalloc(most, sizeof(*l->v));
+	while (l->n < most && query_row(q)) {
+		struct held *h = &l->v[l->n++];
+
+		held_read(q, h);
+		map_put(&l->by_id, h->id, h);
+	}
+	return !q->failed;
+}
+
 static bool runs_lock(struct store *s, struct set *ids, struct locked_runs *l, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
 
-	l->v = xcalloc(ids->n, sizeof(*l->v));
 	query_text(&q, set_json(ids));
-	while (query_row(&q) && l->n < ids->n) {
-		struct held *h = &l->v[l->n++];
-
-		h->id = query_get_int(&q);
-		h->job = query_get_int(&q);
-		h->uid = query_get_int(&q);
-		h->state = (enum run_state)query_get_int(&q);
-		h->fence = query_get_int(&q);
-		h->node = query_get_copy(&q);
-		h->queue = query_get_copy(&q);
-		h->reason = query_get_copy(&q);
-		h->cancel_asked = query_get_int(&q);
-		h->job_state = (enum job_state)query_get_int(&q);
-		h->slot = query_get_int(&q);
-		h->notifies = query_get_int(&q);
-		h->chained = query_get_int(&q);
-		h->slot_first = query_get_int(&q);
-		map_put(&l->by_id, h->id, h);
-	}
-	return !q.failed;
+	return locked_runs_take(&q, ids->n, l);
 }
 
 static bool run_is_ours(const struct held *h, int64_t fence, const char *node)
@@ -145,7 +155,40 @@ static bool explain_start(struct store *s, struct op *op, struct err *e)
 	return true;
 }
 
-bool run_started_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+/*
+ * As a rule all starts are those of claimed runs, and no reply is needed. If one is not, the
+ * statement fails, and the batch is repeated one by one.
+ */
+static bool starts_are_expected(const struct store *s, struct op *const *ops, size_t n)
+{
+	bool all = s->db->defer;
+
+	for (size_t i = 0; i < n; i++)
+		all = all && run_started_op(ops[i])->queue;
+	return all;
+}
+
+static bool expected_starts_write(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	AUTO_DONE(map) seen = {};
+	AUTO_SET moves = {};
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_STARTED_ALL, e);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct op_started *o = run_started_op(ops[i]);
+
+		if (map_get(&seen, o->run))
+			continue;
+		map_put(&seen, o->run, ops[i]);
+		describe_start(&moves, o);
+		counter_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, o->queue);
+	}
+	query_text(&q, set_json(&moves));
+	query_int(&q, (int64_t)moves.n);
+	return query_finish(&q) && set_execute(s, Q_ATTEMPTS_STARTED, &moves, e);
+}
+
+static bool starts_write(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	AUTO_DONE(map) waiting = {};
 	AUTO_SET moves = {};
@@ -171,6 +214,16 @@ bool run_started_apply(struct store *s, struct op *const *ops, size_t n, struct 
 		if (map_get(&waiting, run_started_op(ops[i])->run) == ops[i] && !explain_start(s, ops[i], e))
 			return false;
 	return true;
+}
+
+bool run_started_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	return (starts_are_expected(s, ops, n) ? expected_starts_write : starts_write)(s, ops, n, e);
+}
+
+void run_started_free(struct op *op)
+{
+	free(run_started_op(op)->queue);
 }
 
 /* ---- ended ---- */
@@ -238,6 +291,7 @@ struct ending {
 	struct set moves, attempts, stale, jobs, tails;
 	struct results_new results;
 	struct map finished;
+	struct query facts; /* of their jobs, sent with the lock; unused: the replies of job_finish_idle() are waited for */
 	struct map late; /* run → fence: written as stale in this group */
 	usec_t now;
 };
@@ -252,6 +306,7 @@ static void ending_done(struct ending *n)
 	set_done(&n->tails);
 	results_new_done(&n->results);
 	map_done(&n->finished);
+	query_done(&n->facts);
 	map_done(&n->late);
 }
 
@@ -443,14 +498,47 @@ static bool run_end_chains(struct store *s, struct op *const *ops, size_t n, con
 	return ok;
 }
 
-bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+/* On a server one round trip locks the runs and reads what their jobs wait for. */
+static bool ending_read(struct store *s, struct op *const *ops, size_t n, struct ending *end, struct err *e)
 {
-	AUTO_DONE(ending) end = {};
 	AUTO_SET ids = {};
+	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
 
 	for (size_t i = 0; i < n; i++)
 		set_id(&ids, run_ended_op(ops[i])->attempt.run);
-	if (!runs_lock(s, &ids, &end.held, e))
+	query_text(&q, set_json(&ids));
+	if (s->db->defer) {
+		end->facts = query_start(s->db, Q_ENDS_FACTS, e);
+		query_text(&end->facts, set_json(&ids));
+	}
+	return query_ahead(&q) && (!end->facts.db || query_send(&end->facts)) && locked_runs_take(&q, ids.n, &end->held);
+}
+
+/* The jobs of the runs of this group of which a run is still open. */
+static void open_jobs(const struct ending *end, struct map *ret)
+{
+	for (size_t i = 0; i < end->held.n; i++)
+		if (!run_state_final(end->held.v[i].state))
+			map_put(ret, end->held.v[i].job, (void *)end);
+}
+
+static bool jobs_settle(struct store *s, struct ending *end, struct err *e)
+{
+	AUTO_DONE(map) open = {};
+
+	if (end->jobs.n == 0)
+		return true;
+	if (!end->facts.db)
+		return job_finish_idle(s, set_json(&end->jobs), end->now, &end->finished, e);
+	open_jobs(end, &open);
+	return job_finish_known(s, set_json(&end->jobs), end->now, &end->facts, &open, &end->finished, e);
+}
+
+bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
+{
+	AUTO_DONE(ending) end = {};
+
+	if (!ending_read(s, ops, n, &end, e))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (!end_one(s, ops[i], &end, e))
@@ -458,8 +546,7 @@ bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct er
 		describe_tail(&end.tails, ops[i]);
 	}
 	if (!put_tails(s, &end.tails, e) || !results_new_write(s, &end.results, e) || !set_execute(s, Q_RUNS_END, &end.moves, e) || !set_execute(s, Q_ATTEMPTS_ENDED, &end.attempts, e) ||
-	    !set_execute(s, Q_ATTEMPTS_ENDED, &end.stale, e) ||
-	    (end.jobs.n > 0 && !job_finish_idle(s, set_json(&end.jobs), end.now, &end.finished, e)))
+	    !set_execute(s, Q_ATTEMPTS_ENDED, &end.stale, e) || !jobs_settle(s, &end, e))
 		return false;
 	if (!suspended_jobs_write(s, ops, n, end.now, e) || !run_end_chains(s, ops, n, &end, e))
 		return false;

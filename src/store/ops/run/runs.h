@@ -30,6 +30,7 @@ struct op_started {
 	int64_t run, fence, attempt;
 	int64_t pid;
 	usec_t started_at;
+	char *queue;                /* owned: of the run; NULL: not known */
 };
 OP_DEFINE(run_started, started, OP_STARTED, OP_STARTED)
 
@@ -84,6 +85,12 @@ void runs_describe(struct set *set, const struct run_new *r);
  * Inserts and counts runs; *ret_n is increased by the number of new ones (NULL: not needed). The
  * set has the ids.
  */
+/*
+ * Counts a run that is inserted without waiting for the reply (runs_insert_new), because the holder
+ * of its job knows that the slot is free. If it is not, the batch fails and is repeated one by one.
+ */
+void run_new_account(struct store *s, const struct run_new *r);
+bool run_insert_free(struct store *s, struct set *set /* has only this run */, const struct run_new *r, struct err *e);
 bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e);
 void runs_describe_end(struct set *set, int64_t run, enum run_state state, const char *reason);
 /*

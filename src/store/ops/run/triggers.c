@@ -135,24 +135,30 @@ static bool finished_job_revive(struct store *s, struct op *op, struct job_row *
 
 /* ---- the run ---- */
 
+/* Reads the last slot of a trigger; sent with the lock of the job. */
+static struct query last_slot_start(struct store *s, const struct op_trigger *t, struct err *e)
+{
+	struct query q = query_start(s->db, Q_RUN_MANUAL_LAST, e);
+
+	query_int(&q, t->job);
+	query_int(&q, t->as_scheduled ? t->now / USEC_SEC * USEC_SEC : t->now);
+	q.failed = !query_ahead(&q);
+	return q;
+}
+
 /*
  * Each trigger has its own slot, even if two arrive in the same microsecond. A slot of the schedule is a
  * whole second.
  */
-static bool free_slot(struct store *s, const struct op_trigger *t, usec_t *ret, struct err *e)
+static bool free_slot(struct query *q, const struct op_trigger *t, usec_t *ret)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUN_MANUAL_LAST, e);
-	usec_t from = t->as_scheduled ? t->now / USEC_SEC * USEC_SEC : t->now;
-
-	query_int(&q, t->job);
-	query_int(&q, from);
-	*ret = from;
-	if (query_row(&q))
-		*ret = t->as_scheduled ? (query_get_int(&q) / USEC_SEC + 1) * USEC_SEC : query_get_int(&q) + 1;
-	return !q.failed;
+	*ret = t->as_scheduled ? t->now / USEC_SEC * USEC_SEC : t->now;
+	if (query_row(q))
+		*ret = t->as_scheduled ? (query_get_int(q) / USEC_SEC + 1) * USEC_SEC : query_get_int(q) + 1;
+	return !q->failed;
 }
 
-static bool make_run(struct store *s, struct op *op, const struct job_row *j, const char *skip, struct err *e)
+static bool make_run(struct store *s, struct op *op, const struct job_row *j, const char *skip, struct query *last, struct err *e)
 {
 	struct op_trigger *t = trigger_op(op);
 	struct run_new r = {.job = j->id, .uid = j->uid, .kind = RUN_KIND_MANUAL, .state = skip ? RUN_SKIPPED : RUN_QUEUED,
@@ -161,12 +167,12 @@ static bool make_run(struct store *s, struct op *op, const struct job_row *j, co
 		.forced = !t->forced ? FORCE_NONE : t->overrides_freeze ? FORCE_FREEZE : FORCE_PAUSE, .params = t->params};
 	AUTO_SET set = {};
 
-	if (!free_slot(s, t, &r.slot, e) || !row_ids_take(s, Q_RUN_IDS, 1, &r.id, e))
+	if (!free_slot(last, t, &r.slot) || !row_ids_take(s, Q_RUN_IDS, 1, &r.id, e))
 		return false;
 	runs_describe(&set, &r);
 	event_add(s, &(struct event_new){.at = t->now, .by = &op->act.by, .what = EVENT_RUN_TRIGGER, .object = j->name,
 		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : t->as_scheduled ? "as scheduled" : NULL});
-	return runs_insert(s, &set, NULL, e) && row_run_read(s, -1, r.id, &t->run, e) &&
+	return run_insert_free(s, &set, &r, e) && row_run_read(s, -1, r.id, &t->run, e) &&
 	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run does not exist"));
 }
 
@@ -183,10 +189,11 @@ static bool trigger_check_bytes(struct store *s, struct op *op, const struct job
 
 static bool trigger_run(struct store *s, struct op *op, struct err *e)
 {
+	AUTO_QUERY last = last_slot_start(s, trigger_op(op), e);
 	AUTO_DONE(job_row) j = {};
 	const char *skip = NULL;
 
-	if (!job_row_lock(s, trigger_op(op)->uid, trigger_op(op)->job, &j, e))
+	if (last.failed || !job_row_lock(s, trigger_op(op)->uid, trigger_op(op)->job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, trigger_op(op)->job);
@@ -196,7 +203,7 @@ static bool trigger_run(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (op->ok && !skip && j.state == JOB_FINISHED && !finished_job_revive(s, op, &j, e))
 		return false;
-	return !op->ok || (trigger_check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, skip, e)));
+	return !op->ok || (trigger_check_bytes(s, op, &j, e) && (!op->ok || make_run(s, op, &j, skip, &last, e)));
 }
 
 bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks the due runs of a lane beside the claims of other nodes, and reads them. */
+#include "base/map.h"
+#include "base/text.h"
+#include "store/ops/run/claim_private.h"
+#include "store/ops/run/claims.h"
+#include "store/store_private.h"
+
+#define CHUNK_MIN 8     /* runs of a lane that are read at a time */
+#define CHUNK_MAX 512
+#define WINDOW 4        /* times as many runs are searched for jobs of our own segments */
+#define OLD (5 * USEC_SEC) /* a run that waits for longer is taken in its order, whichever segment it has */
+
+size_t claim_chunk(size_t room, size_t lanes)
+{
+	size_t n = room / lanes + 1;
+
+	return n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
+}
+
+/*
+ * Three statements, sent together: the jobs are locked, the facts are read after that, and with
+ * them the rows as the caller of the claim gets them. The first one leaves the numbers of the runs
+ * to the others in a setting of the transaction. Jobs that another node has locked are passed over.
+ */
+static bool hold_send(struct claim *c, struct claim_guess *g, const struct lane *l, size_t n, bool stops, struct err *e)
+{
+	g->n = n;
+	g->stops = stops;
+	g->hold = query_start(c->s->db, Q_LANE_HOLD, e);
+	query_text(&g->hold, l->queue);
+	query_int(&g->hold, l->uid);
+	query_int(&g->hold, l->priority);
+	query_int(&g->hold, l->last_due);
+	query_int(&g->hold, l->last_id);
+	query_int(&g->hold, (int64_t)n);
+	query_int(&g->hold, c->c->now);
+	query_text(&g->hold, c->c->labels ? c->c->labels : "");
+	query_int(&g->hold, c->s->segments);
+	query_int(&g->hold, (int64_t)(n * WINDOW));
+	query_int(&g->hold, c->c->now - OLD);
+	g->held = query_start(c->s->db, Q_LANE_HELD, e);
+	query_int(&g->held, stops);
+	query_int(&g->held, c->c->now);
+	g->rows = query_start(c->s->db, Q_LANE_ROWS, e);
+	return query_ahead(&g->hold) && query_ahead(&g->held) && query_ahead(&g->rows);
+}
+
+void claim_guess_done(struct claim_guess *g)
+{
+	query_done(&g->hold);
+	query_done(&g->held);
+	query_done(&g->rows);
+	free(STEAL(g->queue));
+}
+
+bool claim_guess_send(struct claim *c, struct err *e)
+{
+	const struct lane_last *last = &c->s->lane_last;
+	struct lane l = {.queue = last->queue, .uid = last->uid, .priority = last->priority, .last_due = -1};
+
+	if (!last->queue || c->s->writers_lock != WRITERS_SHARED)
+		return true;
+	c->guess.queue = xstrdup(last->queue);
+	c->guess.uid = last->uid;
+	c->guess.priority = last->priority;
+	return hold_send(c, &c->guess, &l, claim_chunk(c->c->room, 1), last->stops, e);
+}
+
+static bool guess_is(const struct claim_guess *g, const struct lane *l)
+{
+	return g->queue && l->last_due < 0 && g->uid == l->uid && g->priority == l->priority && text_equal(g->queue, l->queue);
+}
+
+/* The next claim guesses this lane. With a limit its runs must not be locked before the limit. */
+static void lane_remember(struct claim *c, const struct lane *l)
+{
+	struct lane_last *last = &c->s->lane_last;
+	bool limited = l->of_queue->running || l->of_queue->rate.n || l->of_owner->running || l->of_owner->rate.n;
+
+	free(STEAL(last->queue));
+	if (!limited)
+		*last = (struct lane_last){xstrdup(l->queue), l->uid, l->priority, claim_pauses_matter(c)};
+}
+
+/* ---- the replies ---- */
+
+static bool hold_take(struct claim *c, struct lane *l, struct claim_guess *g, size_t *ret_n)
+{
+	usec_t rest = USEC_NEVER;
+
+	while (query_row(&g->hold)) {
+		*ret_n += query_get_int(&g->hold) != 0;
+		c->passed |= query_get_int(&g->hold) > 0;
+		rest = query_get_int(&g->hold);
+	}
+	if (!g->hold.failed && *ret_n < g->n) {
+		l->read_all = true;
+		l->then = rest;
+	}
+	return !g->hold.failed;
+}
+
+/* A run that has changed before its job was locked is left out, and the next claim looks again. */
+static bool held_take(struct claim *c, struct lane *l, struct claim_guess *g, size_t wanted)
+{
+	size_t rows = 0;
+
+	while (query_row(&g->held)) {
+		claim_add_candidate(l, claim_candidate_read(c, l, &g->held));
+		rows++;
+	}
+	c->passed |= rows < wanted;
+	return !g->held.failed;
+}
+
+/* Both lists have the same order; a run may be missing from either. */
+static bool rows_take(struct lane *l, struct claim_guess *g, size_t from)
+{
+	while (query_row(&g->rows)) {
+		struct claimed row = claimed_read(&g->rows);
+
+		row.run->revision = query_get_int(&g->rows);
+		while (from < l->n && l->v[from]->id != row.run->id)
+			from++;
+		if (from < l->n)
+			l->v[from++]->row = row;
+		else
+			claimed_done(&row);
+	}
+	return !g->rows.failed;
+}
+
+void claim_guess_forget(struct claim *c)
+{
+	if (c->guess.queue)
+		free(STEAL(c->s->lane_last.queue));
+}
+
+bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e)
+{
+	struct claim_guess *g = &c->guess;
+	size_t from = l->n, held = 0;
+	bool ok;
+
+	if (!guess_is(g, l)) {
+		claim_guess_done(g);
+		if (!hold_send(c, g, l, n, claim_pauses_matter(c), e))
+			return false;
+	} else if (claim_pauses_matter(c) && !g->stops) {
+		query_done(&g->held);
+		g->held = query_start(c->s->db, Q_LANE_HELD, e);
+		query_int(&g->held, true);
+		query_int(&g->held, c->c->now);
+	}
+	ok = hold_take(c, l, g, &held) && held_take(c, l, g, held) && rows_take(l, g, from);
+	claim_guess_done(g);
+	if (ok && held > 0)
+		lane_remember(c, l);
+	return ok;
+}
