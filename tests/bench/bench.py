@@ -6,6 +6,7 @@
 #   BENCH_RUNS    the number of runs of P1 and P8 (default 3000)
 #   BENCH_PLOTS   the directory of the plots (default: the current directory)
 #   BENCH_NODES   the numbers of nodes of P12, which share this machine (default 1,3,6)
+#   BENCH_CLIENTS the clients of each of these nodes (default 8)
 # P1, P2, P4 and P8 compare with a floor that is measured in the same run, so that other load of the machine matters less.
 import json
 import os
@@ -27,6 +28,7 @@ from proxy import Proxy
 JOBS = int(os.environ.get("BENCH_JOBS", "100000"))
 RUNS = os.environ.get("BENCH_RUNS", "3000")
 PLOTS = os.environ.get("BENCH_PLOTS", ".")
+CLIENTS = int(os.environ.get("BENCH_CLIENTS", "8"))
 NODES = [int(n) for n in os.environ.get("BENCH_NODES", "1,3,6").split(",")]
 CONFIG = "max-running = 8\njobs-per-uid = 100000000\nsubmissions-per-second = 1000000\nsubmissions-burst = 1000000\n"
 NEVER = "2099-01-01T00:00:00Z"
@@ -327,7 +329,7 @@ def submissions(n, delay, clients, seconds):
 
 
 def p12(t, wanted):
-    delay, clients = 0.001, 16
+    delay, clients = 0.001, CLIENTS
     try:
         server()
     except Skip as reason:
