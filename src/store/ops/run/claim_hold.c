@@ -8,8 +8,8 @@
 
 #define CHUNK_MIN 8     /* runs of a lane that are read at a time */
 #define CHUNK_MAX 512
-#define WINDOW 4        /* times as many runs are searched for jobs of our own segments */
-#define OLD (5 * USEC_SEC) /* a run that waits for longer is taken in its order, whichever segment it has */
+#define WINDOW 4        /* jobs of this node's segments are searched in so many times the wanted runs */
+#define OLD (5 * USEC_SEC) /* a run that has waited for longer is claimed like those of this node's segments */
 
 size_t claim_chunk(size_t room, size_t lanes)
 {
@@ -19,9 +19,9 @@ size_t claim_chunk(size_t room, size_t lanes)
 }
 
 /*
- * Three statements, sent together: the jobs are locked, the facts are read after that, and with
- * them the rows as the caller of the claim gets them. The first one leaves the numbers of the runs
- * to the others in a setting of the transaction. Jobs that another node has locked are passed over.
+ * Sends three statements together: one locks the jobs, the second reads the facts, the third reads
+ * the rows that the claim returns. The first one stores the numbers of the runs in a setting of the
+ * transaction, where the others read them. Jobs that another node has locked are skipped.
  */
 static bool hold_send(struct claim *c, struct claim_guess *g, const struct lane *l, size_t n, bool stops, struct err *e)
 {

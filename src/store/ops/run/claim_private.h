@@ -101,7 +101,7 @@ struct claim_guess {
 	struct query hold, held, rows;
 	char *queue;                 /* owned; NULL: there is no guess */
 	int64_t uid, priority;
-	size_t n;                    /* runs that were asked for */
+	size_t n;                    /* wanted runs */
 	bool stops;                  /* their pauses were read */
 };
 

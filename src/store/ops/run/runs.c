@@ -514,7 +514,7 @@ static bool ending_read(struct store *s, struct op *const *ops, size_t n, struct
 	return query_ahead(&q) && (!end->facts.db || query_send(&end->facts)) && locked_runs_take(&q, ids.n, &end->held);
 }
 
-/* The jobs of the runs of this group of which a run is still open. */
+/* The jobs that have a run of this group which is still open. */
 static void open_jobs(const struct ending *end, struct map *ret)
 {
 	for (size_t i = 0; i < end->held.n; i++)
