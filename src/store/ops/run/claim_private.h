@@ -97,9 +97,9 @@ bool claim_pause_covers(const struct claim_pause *p, const struct map *tagged, i
  * The runs of the lane that was last claimed from. On a server they are locked and read in the same
  * round trip as the lanes.
  */
-struct claim_guess {
+struct claim_prefetch {
 	struct query hold, held, rows;
-	char *queue;                 /* owned; NULL: there is no guess */
+	char *queue;                 /* owned; NULL: nothing was prefetched */
 	int64_t uid, priority;
 	size_t n;                    /* wanted runs */
 	bool stops;                  /* their pauses were read */
@@ -128,7 +128,7 @@ struct claim {
 	struct set ended;            /* {run, state, reason}: runs that were replaced while waiting for a retry, or are inside a past pause */
 	struct map gone;             /* the runs of 'ended', which may be candidates as well */
 	struct set replaced;         /* active runs that must end */
-	struct claim_guess guess;
+	struct claim_prefetch prefetch;
 };
 void claim_done(struct claim *c);
 
@@ -160,9 +160,9 @@ bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); 
 
 /* claim_hold.c */
 size_t claim_chunk(size_t room, size_t lanes); /* how many runs of each are read first */
-bool claim_guess_send(struct claim *c, struct err *e);
-void claim_guess_forget(struct claim *c); /* if the guess was not used */
-void claim_guess_done(struct claim_guess *g);
+bool claim_prefetch_send(struct claim *c, struct err *e);
+void claim_prefetch_forget(struct claim *c); /* if the prefetched runs were not used */
+void claim_prefetch_done(struct claim_prefetch *p);
 bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e);
 void claim_add_candidate(struct lane *l, struct candidate *r);
 struct candidate *claim_candidate_read(struct claim *c, struct lane *l, struct query *q);

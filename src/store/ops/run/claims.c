@@ -422,7 +422,7 @@ static bool permits_write(struct claim *c, struct map *granted, struct err *e)
  * Whether all runs that start were read under the lock of their jobs, so that no reply is needed
  * before COMMIT. A statement that finds something else fails, and the batch is repeated one by one.
  */
-static bool starts_are_certain(const struct claim *c)
+static bool starts_are_locked(const struct claim *c)
 {
 	bool all = c->s->db->defer;
 
@@ -447,7 +447,7 @@ static void claimed_row_update(struct claim *c, struct candidate *r)
 	r->row = (struct claimed){};
 }
 
-static bool certain_starts_send(struct claim *c, const char *spawner, struct set *permits, struct set *starts, struct err *e)
+static bool locked_starts_send(struct claim *c, const char *spawner, struct set *permits, struct set *starts, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -462,7 +462,7 @@ static bool certain_starts_send(struct claim *c, const char *spawner, struct set
 	return query_finish(&q);
 }
 
-static bool certain_starts_write(struct claim *c, const char *spawner, struct err *e)
+static bool locked_starts_write(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_SET permits = {};
 	AUTO_SET starts = {};
@@ -482,7 +482,7 @@ static bool certain_starts_write(struct claim *c, const char *spawner, struct er
 		counter_run_moved(c->s, RUN_QUEUED, RUN_CLAIMED, r->row.run->uid, r->row.run->queue);
 		claimed_row_update(c, r);
 	}
-	return starts.n == 0 || (certain_starts_send(c, spawner, &permits, &starts, e) && claimed_previous_read(c->s, &c->c->claimed, e));
+	return starts.n == 0 || (locked_starts_send(c, spawner, &permits, &starts, e) && claimed_previous_read(c->s, &c->c->claimed, e));
 }
 
 static bool starts_write(struct claim *c, const char *spawner, struct err *e)
@@ -531,7 +531,7 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 
 	return claim_ends_write(c, &jobs, e) && deferrals_write(c, e) && replacements_write(c, e) &&
 	       (jobs.n == 0 || job_finish_idle(c->s, set_json(&jobs), c->c->now, NULL, e)) &&
-	       (starts_are_certain(c) ? certain_starts_write : starts_write)(c, spawner, e) && claim_write_buckets(c, e);
+	       (starts_are_locked(c) ? locked_starts_write : starts_write)(c, spawner, e) && claim_write_buckets(c, e);
 }
 
 /* ---- the operation ---- */
@@ -540,7 +540,7 @@ static bool claim_runs(struct claim *c, struct claim_reads *r, const char *spawn
 {
 	if (!claim_read(c, r, e) || !decide_all(c, e))
 		return false;
-	claim_guess_forget(c);
+	claim_prefetch_forget(c);
 	c->s->claim_idle = c->n_decided == 0;
 	claim_next_wakeup(c); /* before this claim frees permits */
 	return (!c->past || claim_drop_past(c, e)) && write_all(c, spawner, e);
