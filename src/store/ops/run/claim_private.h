@@ -118,7 +118,7 @@ struct claim {
 	bool past;                   /* there are past pauses, of scopes or of single jobs */
 	bool later;                  /* there are pauses of single jobs that begin later */
 	bool passed;                 /* runs were passed over because another node holds their job or limit */
-	bool unsure;               /* due runs wait for the clock */
+	bool unsure;                 /* due runs wait for the clock */
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;
 	struct claim_lane *views;    /* owned; one for each */
@@ -157,6 +157,12 @@ bool claim_drop_past(struct claim *c, struct err *e);        /* deletes past pau
 /* claim_facts.c */
 void claim_candidate_free(struct candidate *r);
 bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); /* the next candidates, with all facts */
+void claim_add_candidate(struct lane *l, struct candidate *r);
+struct candidate *claim_candidate_read(struct claim *c, struct lane *l, struct query *q);
+bool claim_pauses_matter(const struct claim *c);
+
+/* claim_results.c */
+bool claim_previous_read(struct store *s, struct claim_list *l, struct err *e); /* the last attempts of runs that are retried */
 
 /* claim_hold.c */
 size_t claim_chunk(size_t room, size_t lanes); /* how many runs of each are read first */
@@ -164,6 +170,3 @@ bool claim_prefetch_send(struct claim *c, struct err *e);
 void claim_prefetch_forget(struct claim *c); /* if the prefetched runs were not used */
 void claim_prefetch_done(struct claim_prefetch *p);
 bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e);
-void claim_add_candidate(struct lane *l, struct candidate *r);
-struct candidate *claim_candidate_read(struct claim *c, struct lane *l, struct query *q);
-bool claim_pauses_matter(const struct claim *c);
