@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* ---- the list of requests that owe frames ---- */
+/* ---- the list of requests with unsent frames ---- */
 
 void net_owed_add(struct request *r, unsigned what)
 {

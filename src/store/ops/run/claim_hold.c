@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks the due runs of a lane beside the claims of other nodes, and reads them. */
+/* Locks the due runs of a lane while other nodes claim too, and reads them. */
 #include "base/map.h"
 #include "base/text.h"
 #include "store/ops/run/claim_private.h"
@@ -101,7 +101,7 @@ static bool hold_take(struct claim *c, struct lane *l, struct claim_prefetch *p,
 	return !p->hold.failed;
 }
 
-/* A run that has changed before its job was locked is left out, and the next claim looks again. */
+/* A run that has changed before its job was locked is left out; 'passed' makes the next claim read the lane again. */
 static bool held_take(struct claim *c, struct lane *l, struct claim_prefetch *p, size_t wanted)
 {
 	size_t rows = 0;
