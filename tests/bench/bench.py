@@ -10,7 +10,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
