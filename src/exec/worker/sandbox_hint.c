@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches the words of a command for programs with a set-ID bit, and its output for refused system calls. */
+/* Searches the words of a command for programs with a set-ID bit, and the end of its output for errors of refused calls. */
 #include "exec/worker/sandbox_hint.h"
 #include "base/auto.h"
 #include "base/buf.h"
@@ -89,14 +89,14 @@ char *sandbox_hint_refused_call(const char *output, size_t len, int term_signal,
 
 	if (term_signal == SIGSYS)
 		return xprintf("the sandbox profile '%s' ends programs that use system calls of another architecture, such as "
-			       "32-bit programs; if it needs them, use --sandbox compat",
+			       "32-bit programs; if the command needs them, use --sandbox compat",
 			profile);
 	for (size_t i = 0; term_signal == 0 && i < ELEMENTS(errors); i++) {
 		const char *text = strerrordesc_np(errors[i]);
 
 		if (memmem(output, len, text, strlen(text)))
-			return xprintf("its last output contains '%s', the error of system calls that the sandbox profile '%s' "
-				       "refuses; if it needs them, use --sandbox compat",
+			return xprintf("the end of its output contains '%s', the error of system calls that the sandbox profile '%s' "
+				       "refuses; if the command needs them, use --sandbox compat",
 				text, profile);
 	}
 	return NULL;

@@ -1660,7 +1660,7 @@ WHERE closed_at = 0 AND id <> :id
 	AND max(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id
 
--- There is one writer, which reads the rest at once.
+-- SQLite has one writer, so the leader always searches for dead nodes.
 -- query leader_look(id text, wait int, before int) -> found int
 SELECT 1 AS found WHERE coalesce(:id, :wait, :before) IS NOT NULL
 
