@@ -84,6 +84,11 @@ bool net_frame_id_equal(const struct net_id *a, const struct net_id *b)
 	return a->kind == b->kind && a->id == b->id && a->attempt == b->attempt;
 }
 
+int64_t net_frame_id_hash(const struct net_id *id)
+{
+	return (int64_t)((uint64_t)id->id << 3 ^ (uint64_t)id->kind);
+}
+
 /* The padding must be zero, so that no stale memory of the sender is transferred. */
 static bool net_text_valid(const char *s, size_t size)
 {

@@ -176,6 +176,7 @@ void net_frame_init(struct net_frame *f, enum net_frame_type type, uint32_t vers
 /* truncated if necessary; NULL is empty */
 void net_frame_text(char *to, size_t size, const char *text);
 bool net_frame_id_equal(const struct net_id *a, const struct net_id *b);
+int64_t net_frame_id_hash(const struct net_id *id); /* key for a map; different ids can have the same */
 
 /*
  * Checks that 'len' bytes from that side are a valid frame of this version (0: handshake) with the

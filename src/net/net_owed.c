@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames that requests owe the daemon. */
+/* Sends the frames of requests that the daemon has not received yet: results, files, secrets. */
 #include "base/err.h"
 #include "base/failpoint.h"
 #include "base/io.h"
@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/* ---- the list of requests that owe frames ---- */
+/* ---- the list of requests with unsent frames ---- */
 
 void net_owed_add(struct request *r, unsigned what)
 {
@@ -65,7 +65,7 @@ bool net_owed_send(struct conn *c, const struct net_frame *f, int fd)
 	return packet_flush(c) && sent(c, net_packet_send_frame(c->fd, f, fd));
 }
 
-/* The frame leaves with others, or alone in earlier versions. */
+/* The frame leaves with others, or alone to a daemon of an earlier version. */
 static bool frame_put(struct conn *c, const struct net_frame *f, const struct buf *bytes)
 {
 	if (c->version < NET_FRAME_VERSION_BATCH)

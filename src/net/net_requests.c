@@ -25,14 +25,9 @@ static void server_request_free(struct request *r)
 	free(r);
 }
 
-static int64_t hash_of(const struct net_id *id)
-{
-	return (int64_t)((uint64_t)id->id << 3 ^ (uint64_t)id->kind);
-}
-
 struct request *net_requests_find(const struct net_server *s, const struct net_id *id)
 {
-	struct request *r = map_get(&s->by_id, hash_of(id));
+	struct request *r = map_get(&s->by_id, net_frame_id_hash(id));
 
 	while (r && !net_frame_id_equal(&r->id, id))
 		r = r->same;
@@ -41,14 +36,14 @@ struct request *net_requests_find(const struct net_server *s, const struct net_i
 
 static void by_id_remove(struct net_server *s, struct request *r)
 {
-	struct request *first = map_get(&s->by_id, hash_of(&r->id)), **at = &first;
+	struct request *first = map_get(&s->by_id, net_frame_id_hash(&r->id)), **at = &first;
 
 	while (*at != r)
 		at = &(*at)->same;
 	*at = r->same;
-	map_take(&s->by_id, hash_of(&r->id));
+	map_take(&s->by_id, net_frame_id_hash(&r->id));
 	if (first)
-		map_put(&s->by_id, hash_of(&r->id), first);
+		map_put(&s->by_id, net_frame_id_hash(&r->id), first);
 }
 
 static bool webhook_start(struct request *r, struct err *e);
@@ -223,8 +218,8 @@ struct request *net_requests_add(struct net_server *s, const struct net_id *id, 
 	r->at = s->last;
 	*s->last = r;
 	s->last = &r->next;
-	r->same = map_take(&s->by_id, hash_of(id));
-	map_put(&s->by_id, hash_of(id), r);
+	r->same = map_take(&s->by_id, net_frame_id_hash(id));
+	map_put(&s->by_id, net_frame_id_hash(id), r);
 	s->requests_n++;
 	return r;
 }

@@ -43,7 +43,7 @@ struct net_server {
 	size_t requests_n;
 	struct map by_id;          /* hash of the id → the first request with it */
 	struct request *owing, **owing_last;
-	sd_event_source *flush;    /* sends the frames that requests owe, after the other events of this turn */
+	sd_event_source *flush;    /* sends the unsent frames of requests after the other events of this turn */
 	struct net_packet in;
 };
 

@@ -45,7 +45,7 @@ struct request {
 	int64_t secret;             /* index of the secret that is sent to file_socket */
 	struct request *next, **at; /* in the list of the server, in the order of arrival */
 	struct request *same;       /* the next one with the same hash of its id */
-	struct request *owing, **owing_at; /* in the list of those that owe frames; owing_at NULL: not in it */
+	struct request *owing, **owing_at; /* in the list of requests with unsent frames; owing_at NULL: not in it */
 };
 
 /*

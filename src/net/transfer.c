@@ -9,7 +9,7 @@
 #include <systemd/sd-event.h>
 
 #define EVENTS_PER_TURN 128
-/* by default libcurl keeps four per unfinished transfer, so that a pause closes most connections */
+/* libcurl's default is four per unfinished transfer, which closes most connections in a pause between calls */
 #define IDLE_CONNECTIONS_MAX 512L
 #define IDLE_MAX 256 /* handles that are kept for later transfers */
 
@@ -131,8 +131,8 @@ static int on_curl_now(sd_event_source *source, void *arg)
 }
 
 /*
- * libcurl wants this for each transfer that starts (0 ms) or ends. Transfers that start together are started by one
- * call, and the timer stays as it is if it is early enough.
+ * Called by libcurl for each transfer that starts (0 ms) or ends. Transfers that start together are started by one
+ * call of libcurl, and the timer is not changed if it expires early enough.
  */
 static int on_curl_timer_change(CURLM *multi, long ms, void *arg)
 {

@@ -21,7 +21,7 @@ struct noted;
  */
 enum writers_lock { WRITERS_EXCLUSIVE, WRITERS_SHARED, WRITERS_FREE };
 
-/* The lane from which runs were last claimed; without a limit. */
+/* The lane from which runs were last claimed, unless it has a limit. */
 struct lane_last {
 	char *queue; /* owned; NULL: none */
 	int64_t uid, priority;

@@ -11,10 +11,8 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -23,7 +21,7 @@ sys.path[:0] = [os.path.join(HERE, "../integration"), os.path.join(HERE, "../nem
 from figures import Table, cpu, percentile, plot, rss
 from harness import BUILD, Connection, Daemon, Skip, wait_until
 from nodes import Cluster, server
-from proxy import Proxy
+from proxy import DelayedServer
 
 JOBS = int(os.environ.get("BENCH_JOBS", "100000"))
 RUNS = os.environ.get("BENCH_RUNS", "3000")
@@ -298,25 +296,9 @@ def p11(t, wanted):
             t.at_least("P11", "next slot of '%s', slowest of %d zones" % (row[1].strip(), len(rates)), float(row[3]), min(rates), "M/s", 1)
 
 
-class Distant:
-    """A server whose packets are delayed in both directions."""
-
-    def __init__(self, near, delay):
-        self.front = tempfile.mkdtemp(prefix="jobsched-far.")
-        os.chmod(self.front, 0o755)
-        self.proxy = Proxy(self.front, near.dir)
-        self.proxy.delay = delay
-        self.url = "postgresql://jobsched@/postgres?host=" + self.front
-        self.sql = near.sql
-
-    def close(self):
-        self.proxy.close()
-        shutil.rmtree(self.front, ignore_errors=True)
-
-
 def submissions(n, delay, clients, seconds):
     """Submissions per second through n nodes, with 'clients' clients of each, and the median time of one in ms."""
-    far = Distant(server(), delay)
+    far = DelayedServer(server(), delay)
     try:
         with Cluster(n, far, CONFIG + "lease = 15\nrun-lease = 15\n") as c:
             sent = [subprocess.Popen([program("bench_product"), "clients", d.socket, str(d.process.pid), str(clients), str(seconds)],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed work of several nodes on one PostgreSQL, without faults: no deadlock, no limit exceeded, nothing left. By hand.
+"""Mixed work of several nodes on one PostgreSQL, without faults: no deadlock, no limit exceeded, no run left open. By hand.
 
   top_builddir=build tests/nemesis/mixed.py [SECONDS] [NODES] [DELAY_MS]     600 s, 6 nodes, 1 ms each way if not given
 
@@ -11,7 +11,6 @@ queue, overlaps that the jobs have seen, requests that failed for another reason
 import os
 import random
 import sys
-import tempfile
 import threading
 import time
 
@@ -19,27 +18,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "integration"), HERE]
 from harness import Api, enter_pid_namespace, wait_until
 from nodes import Cluster, server
-from proxy import Proxy
+from proxy import DelayedServer
 
 FEW = 3         # active runs that the queue may have
 NAMES = 8       # names that all clients use
-SHARED = 12     # jobs that all clients meddle with
+SHARED = 12     # jobs that all clients change
 REFUSALS = {400, 403, 404, 409, 422, 429, 503}
 BODY = 'exec 9>>"$LEDGER.$JOBSCHED_JOB"; flock -n 9 || echo "$JOBSCHED_JOB" >>"$LEDGER.overlaps"; sleep 0.0$((RANDOM % 5))'
-
-
-class Distant:
-    """A server whose packets are delayed in both directions."""
-
-    def __init__(self, srv, delay):
-        self.srv, self.front = srv, tempfile.mkdtemp(prefix="jobsched-mixed.")
-        os.chmod(self.front, 0o755)
-        self.proxy = Proxy(self.front, srv.dir)
-        self.proxy.delay = delay
-        self.url = "postgresql://jobsched@/postgres?host=" + self.front
-
-    def sql(self, text):
-        return self.srv.sql(text)
 
 
 class Mixed:
@@ -102,7 +87,7 @@ class Mixed:
             t.join()
 
     def settle(self):
-        """Stops all schedules and waits until nothing is left to run."""
+        """Stops all schedules and waits until all runs have ended."""
         api = Api(self.c.nodes[0].socket)
         for job in self.jobs:
             api.call("DELETE", "/v1/jobs/%d" % job)
@@ -127,12 +112,15 @@ class Mixed:
 def main():
     words = [float(w) for w in sys.argv[1:]] + [600, 6, 1][len(sys.argv) - 1:]
     enter_pid_namespace()
-    srv = server()
-    with Cluster(int(words[1]), Distant(srv, words[2] / 1000)) as c:
-        m = Mixed(c, words[0])
-        m.run()
-        m.settle()
-        m.judge()
+    far = DelayedServer(server(), words[2] / 1000)
+    try:
+        with Cluster(int(words[1]), far) as c:
+            m = Mixed(c, words[0])
+            m.run()
+            m.settle()
+            m.judge()
+    finally:
+        far.close()
 
 
 main()

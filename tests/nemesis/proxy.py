@@ -3,7 +3,9 @@
 import contextlib
 import os
 import selectors
+import shutil
 import socket
+import tempfile
 import threading
 import time
 
@@ -119,3 +121,19 @@ class Proxy:
         self.open.set()
         self.listener.close()
         self.cut()
+
+
+class DelayedServer:
+    """A server whose packets are delayed in both directions, by so many seconds."""
+
+    def __init__(self, server, delay):
+        self.front = tempfile.mkdtemp(prefix="jobsched-far.")
+        os.chmod(self.front, 0o755)
+        self.proxy = Proxy(self.front, server.dir)
+        self.proxy.delay = delay
+        self.url = "postgresql://jobsched@/postgres?host=" + self.front
+        self.sql = server.sql
+
+    def close(self):
+        self.proxy.close()
+        shutil.rmtree(self.front, ignore_errors=True)

@@ -53,7 +53,7 @@ static void put_running_runs(const json_t *job, const json_t *runs, bool ending,
 	buf_char(line, ')');
 }
 
-/* The caller cannot end the pause of an administrator, and 'resume' would end it. */
+/* The caller may not end a pause by an administrator, so 'resume' would be refused. */
 static bool paused_by_another(const json_t *before)
 {
 	const json_t *by = json_object_get(json_object_get(before, "pause"), "by_uid");

@@ -344,7 +344,7 @@ static void say_due(const struct why_facts *f, struct why_reason *ret)
 	}
 }
 
-/* A run that was asked for since the daemon started does not depend on the clock. */
+/* A run that a user requested since the daemon started does not wait for the clock. */
 static bool starts_with_unsure_clock(const struct why_facts *f)
 {
 	return f->run && f->run->created_at >= f->node.made_since && !f->rated;

@@ -91,7 +91,7 @@ struct why_node {
 	int64_t spawner_stopped; /* pid of the spawner if it is stopped (SIGSTOP); else 0 */
 	int64_t active, room;    /* runs here; how many more may start */
 	enum clock_trust clock;
-	usec_t made_since, clock_left; /* CLOCK_UNSURE: runs made since then start; how long the others wait at most */
+	usec_t made_since, clock_left; /* CLOCK_UNSURE: runs created since then start; the longest wait of the others */
 	char refused[WHY_REFUSED_MAX]; /* why the store accepts no starts; empty: it does */
 	char calls[WHY_ARTIFACTS_MAX];     /* why calls cannot be sent; empty: no reason is known */
 	char artifacts[WHY_ARTIFACTS_MAX]; /* why artifacts cannot be fetched; empty: no reason is known */

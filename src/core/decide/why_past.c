@@ -139,7 +139,7 @@ static const char *failed_words(const struct run *r, bool call, bool started)
 	return started ? "its command failed" : "its command could not be started";
 }
 
-/* A reason that the other words have said. */
+/* Whether the message contains the reason already. */
 static bool reason_is_said(const char *reason, bool call, const char *how)
 {
 	return !reason || strcmp(reason, "not_started") == 0 ||
@@ -151,7 +151,7 @@ static void say_failed(const struct run *r, const char *error, bool call, const 
 	enum why_code code = r->dead_at ? WHY_DEAD : r->state == RUN_TIMED_OUT ? WHY_TIMED_OUT
 						   : r->state == RUN_LOST ? WHY_LOST : WHY_FAILED;
 	bool started = r->state != RUN_FAILED || r->term_signal || r->exit_code >= 0;
-	bool error_told = r->state == RUN_FAILED || (call && r->state == RUN_TIMED_OUT);
+	bool error_is_shown = r->state == RUN_FAILED || (call && r->state == RUN_TIMED_OUT);
 	char how[400] = "", tries[64] = "";
 
 	if (why_denied(WHY_DENIED, r->reason, r->owner, ref, ret))
@@ -162,7 +162,7 @@ static void say_failed(const struct run *r, const char *error, bool call, const 
 		snprintf(how, sizeof(how), "exit code %" PRId64 "%s", r->exit_code, exit_words(r->exit_code));
 	if (!started && error)
 		snprintf(how, sizeof(how), "%s", error);
-	else if (error_told && error) /* a message of the spawner besides the exit code */
+	else if (error_is_shown && error) /* a message of the spawner besides the exit code */
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%.260s", how[0] ? "; " : "", error);
 	if (!reason_is_said(r->reason, call, how))
 		snprintf(how + strlen(how), sizeof(how) - strlen(how), "%s%s", how[0] ? ", " : "", r->reason);

@@ -326,7 +326,7 @@ static bool field_refuse(const char *name, unsigned kinds, enum call_kind kind, 
 	return err_field(e, name, "'%s' is a field of jobs with %s", name, of.data);
 }
 
-/* The kinds that have a field; 0: it is not one of calls. */
+/* The kinds of calls that have this field; 0: it is not a field of calls. */
 static unsigned kinds_of(const char *name)
 {
 	for (size_t i = 0; i < ELEMENTS(call_fields); i++)

@@ -440,7 +440,7 @@ static void apply_renewal(struct cluster *c, const struct op_lease *l)
 	c->others = l->others;
 	measure_clock(c, l->now);
 	leader_lease_update(c, l);
-	look = look || (c->draining && !l->draining); /* to claim what became due meanwhile */
+	look = look || (c->draining && !l->draining); /* to claim runs that became due during the drain */
 	if (l->draining != c->draining)
 		log_info(l->draining ? "this node is drained: it starts nothing new" : "this node takes new work again");
 	c->draining = l->draining;

@@ -113,12 +113,13 @@ static bool too_new(const struct net_client *c, const struct net_pending *p)
 		(p->request.id.kind == NET_KIND_S3 && c->version < NET_FRAME_VERSION_S3));
 }
 
-/* A small payload is part of the frame, since version 4. Otherwise the result is a memory file; -1: it could not be made. */
+/* Since version 4 a small payload follows the fields of its frame. */
 static bool sends_bytes(const struct net_client *c, const struct net_pending *p)
 {
 	return c->version >= NET_FRAME_VERSION_BATCH && p->bytes.len > 0 && p->bytes.len <= NET_INLINE_MAX;
 }
 
+/* A memory file with the payload, or a copy of its descriptor. -1: an error. */
 static int payload_descriptor(const struct net_pending *p)
 {
 	return p->bytes.len > 0 ? io_memfd_sealed("jobsched-net-request", p->bytes.data, p->bytes.len) : dup(p->payload);
@@ -140,7 +141,7 @@ static void send_pending(struct net_client *c, struct net_pending *p)
 	else if ((fd = payload_descriptor(p)) >= 0)
 		send_frame(c, &f, fd);
 	else
-		return; /* it has no result in time, and is answered with NET_BUSY */
+		return; /* without a result in time the request is answered with NET_BUSY */
 	if (is_call(p) && !p->life) {
 		p->life = c->life;
 		k->sent(&p->request.id, k->arg);

@@ -6,14 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int64_t hash_of(const struct net_id *id)
-{
-	return (int64_t)((uint64_t)id->id << 3 ^ (uint64_t)id->kind);
-}
-
 struct net_pending *net_pendings_find(const struct net_pendings *all, const struct net_id *id)
 {
-	struct net_pending *p = map_get(&all->by_id, hash_of(id));
+	struct net_pending *p = map_get(&all->by_id, net_frame_id_hash(id));
 
 	while (p && !net_frame_id_equal(&p->request.id, id))
 		p = p->same;
@@ -32,8 +27,8 @@ struct net_pending *net_pendings_add(struct net_pendings *all, const struct net_
 	else
 		all->first = p;
 	all->last = p;
-	p->same = map_take(&all->by_id, hash_of(&r->id));
-	map_put(&all->by_id, hash_of(&r->id), p);
+	p->same = map_take(&all->by_id, net_frame_id_hash(&r->id));
+	map_put(&all->by_id, net_frame_id_hash(&r->id), p);
 	return p;
 }
 
@@ -43,12 +38,12 @@ struct net_pending *net_pendings_take(struct net_pendings *all, const struct net
 
 	if (!p)
 		return NULL;
-	same = map_take(&all->by_id, hash_of(id));
+	same = map_take(&all->by_id, net_frame_id_hash(id));
 	while (*at != p)
 		at = &(*at)->same;
 	*at = p->same;
 	if (same)
-		map_put(&all->by_id, hash_of(id), same);
+		map_put(&all->by_id, net_frame_id_hash(id), same);
 	*(p->before ? &p->before->next : &all->first) = p->next;
 	*(p->next ? &p->next->before : &all->last) = p->before;
 	return p;

@@ -28,7 +28,7 @@ void call_texts_done(struct call_texts *t)
 	*t = (struct call_texts){};
 }
 
-/* Without printf(), which would take most of the time that a call needs here. */
+/* Does not use printf(), which would take most of the CPU time of building a call. */
 static void put_joined(struct call_texts *t, const char *before, const char *between, const char *after)
 {
 	size_t a = strlen(before), b = strlen(between), c = strlen(after);

@@ -48,7 +48,7 @@ static void text_line(struct buf *out, const char *name, const char *value)
 	buf_char(out, '\n');
 }
 
-/* Called for every end of a run, so without printf(). */
+/* Called for every end of a run, so it does not use printf(). */
 char *chain_start_parent(const struct active_run *a, const struct judge_verdict *v)
 {
 	const struct run *r = a->run;

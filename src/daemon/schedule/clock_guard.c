@@ -23,9 +23,9 @@ struct clock_guard {
 	struct clock_guard_options o;
 	enum clock_trust trust;
 	usec_t began;         /* boottime */
-	usec_t made_since;    /* when that was on the wall clock */
-	usec_t asked_at;      /* boottime when the kernel was last asked; 0: never */
-	bool synchronised;    /* its answer */
+	usec_t made_since;    /* the wall clock at 'began' */
+	usec_t asked_at;      /* boottime of the last query of the kernel; 0: never */
+	bool synchronised;    /* the kernel's answer */
 	bool started, asking; /* asking: OP_LATE is under way */
 	bool caught_up;
 	bool set_back;
@@ -137,7 +137,7 @@ void clock_guard_start(struct clock_guard *t, usec_t last_seen)
 
 /* ---- trust in the clock ---- */
 
-/* Called with every run, so the kernel is asked once in CHECK_INTERVAL at most, and not after the wait is over. */
+/* Called for every run, so it queries the kernel at most once in CHECK_INTERVAL, and not after the wait is over. */
 static bool clock_is_synchronised(struct clock_guard *t, usec_t up)
 {
 	if (up - t->began >= t->o.wait)

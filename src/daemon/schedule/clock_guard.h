@@ -34,7 +34,7 @@ void clock_guard_start(struct clock_guard *t, usec_t last_seen);
 
 /*
  * Whether the node may plan and claim now, and when to call again at the latest. While the clock is
- * unsure, only runs made since 'made_since' may be claimed: a user has asked for them since this
+ * unsure, only runs created since 'made_since' may be claimed: a user has requested them since this
  * daemon started, or another node has planned them.
  */
 struct clock_guard_verdict {
@@ -46,7 +46,7 @@ struct clock_guard_verdict clock_guard_pump(struct clock_guard *t);
 /* When the next pump is due; USEC_NEVER: not known. */
 void clock_guard_set_alarm(struct clock_guard *t, usec_t alarm);
 
-/* Of runs that may start although the clock is unsure; 0: it is not. NULL: 0. */
+/* Runs created since this time may start while the clock is unsure. 0: the clock is not unsure, or 't' is NULL. */
 usec_t clock_guard_made_since(const struct clock_guard *t);
 /* How long the daemon still waits for synchronisation; 0: not at all. */
 usec_t clock_guard_left(const struct clock_guard *t);

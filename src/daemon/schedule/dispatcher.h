@@ -85,7 +85,7 @@ void dispatcher_set_next_due(struct dispatcher *d, usec_t next_due);
  * event.
  */
 usec_t dispatcher_pump(struct dispatcher *d);
-/* While the clock is unsure: only runs made since then are claimed; 0: all. */
+/* While the clock is unsure, only runs created since then are claimed; 0: all. */
 void dispatcher_set_made_since(struct dispatcher *d, usec_t made_since);
 void dispatcher_set_max_running(struct dispatcher *d, size_t max_running);
 void dispatcher_set_owner_store(struct dispatcher *d, int64_t bytes);  /* of all rows of an owner other than root; 0: no limit */

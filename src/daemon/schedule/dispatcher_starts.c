@@ -28,7 +28,7 @@
 /* A run that ends within this time is written once, at its end. */
 #define STARTED_DELAY (20 * USEC_MSEC)
 #define CALL_STARTED_DELAY (250 * USEC_MSEC) /* most targets answer a call earlier */
-#define STARTED_PAUSE (10 * USEC_MSEC)       /* between two looks at all runs */
+#define STARTED_PAUSE (10 * USEC_MSEC)       /* between two scans of all runs */
 #define SPAWN_RETRY_MIN (100 * USEC_MSEC)
 #define SPAWN_RETRY_MAX (30 * USEC_SEC)
 /* After the spawner refused because the lease has expired. */

@@ -71,7 +71,7 @@ static void signal_handle(struct spawner *sp, uint32_t number)
 static void on_spawner_signal(struct epoll_source *s, uint32_t events)
 {
 	struct spawner *sp = CONTAINER_OF(s, struct spawner, signals);
-	/* each pending signal once, so a shorter read was the last */
+	/* a signalfd returns each pending signal once, so a short read means that no other is pending */
 	struct signalfd_siginfo si[8];
 	ssize_t n;
 

@@ -8,9 +8,9 @@
 
 #define BASE64_LINE 76  /* as base64(1) and mail write it */
 #define CHUNK (64 << 10)
-/* A longer value is a file, which is encoded alone. A form behind other bytes would need memory for nothing. */
-#define BEHIND_MAX 4096
-/* Of a value: behind 0, 1 or 2 bytes of a group, each with both alphabets. */
+/* A longer value is usually a file, which is encoded alone, so its forms after other bytes are not stored. */
+#define AFTER_OTHERS_MAX 4096
+/* Of a value: after 0, 1 or 2 other bytes of a group of three, each in both alphabets. */
 #define BASE64_FORMS 6
 
 /*
@@ -212,19 +212,19 @@ static void base64_lines_add(struct secret_mask *m, const char *text, bool url)
 }
 
 /*
- * The form of a value behind 'behind' bytes of a group, as in base64("user:" + value). Its first
- * character with bits of those bytes is not part of it.
+ * The form of a value after 'before' other bytes of a group, as in base64("user:" + value). The first
+ * character of the value, which has bits of those bytes too, is left out.
  */
-static void base64_add(struct secret_mask *m, const char *p, size_t len, size_t behind)
+static void base64_add(struct secret_mask *m, const char *p, size_t len, size_t before)
 {
 	AUTO_DONE(buf) data = {};
 	AUTO_DONE(buf) text = {};
 	char *form;
 
-	buf_add(&data, "\0\0", behind);
+	buf_add(&data, "\0\0", before);
 	buf_add(&data, p, len);
 	buf_base64(&text, data.data, data.len);
-	form = text.data + (behind ? behind + 1 : 0);
+	form = text.data + (before ? before + 1 : 0);
 	base64_lines_add(m, form, false);
 	to_url_alphabet(form, strlen(form));
 	base64_lines_add(m, form, true);
@@ -242,7 +242,7 @@ struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size
 	 * 2 paddings and a line end each
 	 */
 	for (size_t i = 0; i < n; i++)
-		bytes += values[i].len * 2 + (values[i].len + 2) / 3 * 4 * (values[i].len > BEHIND_MAX ? 2 : BASE64_FORMS);
+		bytes += values[i].len * 2 + (values[i].len + 2) / 3 * 4 * (values[i].len > AFTER_OTHERS_MAX ? 2 : BASE64_FORMS);
 	m->cap = (uint32_t)(bytes + n * BASE64_FORMS * (4 + 3 * (BASE64_LINE + 2 + 16 + 2)) + 1);
 	m->half = MASK_MIN;
 	m->n = 1;
@@ -259,8 +259,8 @@ struct secret_mask *secret_mask_new(const struct secret_mask_value *values, size
 		pattern_add(m, p, len);
 		if (memchr(p, '\n', len))
 			lines_add(m, p, len);
-		for (size_t behind = 0; behind < (len > BEHIND_MAX ? 1 : 3); behind++)
-			base64_add(m, p, len, behind);
+		for (size_t before = 0; before < (len > AFTER_OTHERS_MAX ? 1 : 3); before++)
+			base64_add(m, p, len, before);
 	}
 	if (m->n == 1)
 		return NULL;

@@ -11,7 +11,7 @@ struct secret_mask;
  * Masked are: a value without its trailing line ends; each line of a value with several lines,
  * without surrounding blanks, if it has at least MASK_LINE_MIN bytes; and the base64 forms of the
  * value with both alphabets, in one piece or in lines of 76 characters, up to its last character. In
- * the form behind other bytes, the first character may have bits of both and is not masked. Values shorter than
+ * the form after other bytes, the first character may have bits of both and is not masked. Values shorter than
  * MASK_MIN are not masked, because they would match everywhere. Overlapping values become one
  * MASK_TEXT.
  */

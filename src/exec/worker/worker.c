@@ -9,7 +9,7 @@
 #include "exec/proto/frame.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/orphans.h"
-#include "exec/worker/setuid_hint.h"
+#include "exec/worker/sandbox_hint.h"
 #include "exec/worker/worker_launch.h"
 #include "exec/worker/worker_results.h"
 #include "exec/worker/worker_session.h"
@@ -220,9 +220,9 @@ static char *profile_hint(const struct worker *w)
 	if (w->error || w->forced != ATTEMPT_RUNNING || !w->profile)
 		return w->error;
 	if (w->words && w->exit_code > 0)
-		hint = setuid_hint(w->words, w->profile);
+		hint = sandbox_hint_setuid(w->words, w->profile);
 	if (!hint && w->filtered && (w->exit_code > 0 || w->term_signal))
-		hint = setuid_hint_refusal(end, output_file_end(&w->output, end, sizeof(end)), w->term_signal, w->profile);
+		hint = sandbox_hint_refused_call(end, output_file_end(&w->output, end, sizeof(end)), w->term_signal, w->profile);
 	return hint;
 }
 

@@ -84,7 +84,7 @@ struct worker {
 	bool scanned;                /* the children were scanned after the main process exited */
 	enum start_failure reason;   /* of WORKER_NOT_STARTED */
 	char *error;                 /* owned; NULL: none */
-	/* owned; start of its command, for setuid_hint(); NULL: the profile keeps privileges */
+	/* owned; start of its command, for sandbox_hint_setuid(); NULL: the profile keeps privileges */
 	char *words;
 	/* name of the profile, for hints; borrowed from the sandboxes; NULL: unknown */
 	const char *profile;

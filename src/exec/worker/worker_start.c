@@ -16,7 +16,7 @@
 #include "exec/worker/environment.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/pam_session.h"
-#include "exec/worker/setuid_hint.h"
+#include "exec/worker/sandbox_hint.h"
 #include "exec/worker/worker.h"
 #include "exec/worker/worker_launch.h"
 #include "exec/worker/worker_results.h"
@@ -314,7 +314,7 @@ static void worker_plan_start(
 	w->profile = sandbox->profile.name;
 	w->filtered = sandbox->profile.part[SANDBOX_CALLS];
 	if (sandbox->profile.part[SANDBOX_PRIVILEGES] && s->user->uid != 0)
-		w->words = setuid_hint_words(plan.argv);
+		w->words = sandbox_hint_words(plan.argv);
 	if (sandbox->reduced && worker_begun(w) && !w->error)
 		w->error = xprintf("ran without a part of sandbox '%s': %s", sandbox->profile.name,
 			sandbox->missing);

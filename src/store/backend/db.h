@@ -72,7 +72,7 @@ struct db {
 	 * returned by a later statement, or by commit.
 	 */
 	bool defer;
-	bool no_xids;                /* the server does not tell which transactions have ended, or there is none */
+	bool no_xids;                /* the server has no functions that report the transactions in progress */
 	int64_t round_trips;         /* replies of the server that were waited for; 0 without a server */
 };
 

@@ -330,14 +330,14 @@ static bool check_one(struct db_postgres *d, int query, struct err *e)
 	return ok;
 }
 
-/* Statements with functions that a server without numbers of transactions lacks; see store/events.c. */
+/* Statements with pg_current_xact_id() and similar functions, which some compatible servers lack; see store/events.c. */
 static bool needs_xids(int query)
 {
-	static const int those[] = {Q_EVENTS_NUMBER, Q_EVENTS_RAISE, Q_EVENTS_SERVER, Q_EVENTS_SERVER_KNOWN, Q_EVENTS_INSERT_NUMBERED,
+	static const int queries[] = {Q_EVENTS_NUMBER, Q_EVENTS_RAISE, Q_EVENTS_SERVER, Q_EVENTS_SERVER_KNOWN, Q_EVENTS_INSERT_NUMBERED,
 		Q_EVENTS_FRONTIER, Q_EVENTS_HELD, Q_EVENTS_HOLDER};
 
-	for (size_t i = 0; i < ELEMENTS(those); i++)
-		if (those[i] == query)
+	for (size_t i = 0; i < ELEMENTS(queries); i++)
+		if (queries[i] == query)
 			return true;
 	return false;
 }

@@ -4,8 +4,8 @@
  *
  * SQLite appends to the WAL with two small writes per page. This file gathers writes that follow each other and writes them
  * together. The last frame of a transaction, which is marked in its header, is written at once, and every other use of the
- * file writes what was gathered first. So the file has the whole transaction before SQLite publishes it to readers, and an
- * error of the write is one of that transaction.
+ * file writes the gathered bytes first. So the file has the whole transaction before SQLite publishes it to readers, and
+ * SQLite gets a write error before the transaction has ended.
  */
 #include "store/backend/sqlite_wal_file.h"
 #include "base/text.h"
@@ -37,7 +37,7 @@ static struct wal_file *wal_of(sqlite3_file *f)
 	return (struct wal_file *)f;
 }
 
-/* What cannot be written is forgotten: SQLite writes it again, or undoes the transaction. */
+/* The gathered bytes are dropped also if the write fails. SQLite then writes them again, or undoes the transaction. */
 static int wal_flush(struct wal_file *w)
 {
 	size_t n = w->n;
@@ -116,7 +116,7 @@ static int wal_characteristics(sqlite3_file *f)
 	return wal_of(f)->real->pMethods->xDeviceCharacteristics(wal_of(f)->real);
 }
 
-/* Frames without the end of their transaction are of no use. */
+/* Gathered bytes are dropped: they belong to a transaction that was not completed. */
 static int wal_close(sqlite3_file *f)
 {
 	struct wal_file *w = wal_of(f);

@@ -54,7 +54,7 @@ bool batch_wake_reads_take(struct batch_wake_reads *r, struct store *s, struct b
 	return true;
 }
 
-/* A job that changes only when the planner and the next claim have to look. */
+/* Whether a new job changes only the next wake-ups of the planner and of the claim. */
 static bool job_is_plain(const struct job_new *j)
 {
 	return !j->paused && !(j->run_at && (j->policy.deadline || j->policy.expires));

@@ -328,7 +328,7 @@ static void a_node_notices_by_its_poll_that_the_lock_is_not_needed(void **state)
 	sql(state, "COMMIT");
 }
 
-static void a_node_of_this_version_says_so(void **state)
+static void a_node_of_this_version_has_protocol_2(void **state)
 {
 	AUTO_TEXT protocol = ask(state, "SELECT protocol FROM nodes WHERE id = '" NODE "'");
 
@@ -354,7 +354,7 @@ static void events_after_a_restore_follow_those_of_the_dump(void **state)
 }
 
 /* Clients may have numbers of events that the dump does not have. */
-static void another_server_leaves_room_for_the_events_that_a_dump_has_not(void **state)
+static void numbers_on_another_server_leave_room_for_events_after_the_dump(void **state)
 {
 	struct fixture *f = *state;
 	AUTO_TEXT mark = NULL;
@@ -419,9 +419,9 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(while_a_node_of_an_earlier_version_is_open_commits_wait_for_each_other),
 	STORE_TEST(an_engine_of_an_earlier_version_that_starts_is_waited_for),
 	STORE_TEST(a_node_notices_by_its_poll_that_the_lock_is_not_needed),
-	STORE_TEST(a_node_of_this_version_says_so),
+	STORE_TEST(a_node_of_this_version_has_protocol_2),
 	STORE_TEST(events_after_a_restore_follow_those_of_the_dump),
-	STORE_TEST(another_server_leaves_room_for_the_events_that_a_dump_has_not),
+	STORE_TEST(numbers_on_another_server_leave_room_for_events_after_the_dump),
 	STORE_TEST(a_server_without_numbers_of_transactions_keeps_the_lock),
 };
 const struct suite_part store_event_order_part = {tests, ELEMENTS(tests)};

@@ -161,18 +161,10 @@ static void put_cluster(struct buf *out, const json_t *c)
 			overdue);
 }
 
-static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
+static void put_store(const json_t *store, struct buf *out)
 {
-	const json_t *node = json_object_get(s, "node"), *store = json_object_get(s, "store");
-	usec_t next = member_time(s, "next_slot");
-	usec_t uptime = (usec_t)(json_number_value(json_object_get(s, "uptime")) * USEC_SEC);
-	char words[WORDS_MAX], instant[WORDS_MAX];
+	char words[WORDS_MAX];
 
-	put_escaped_text(out, "jobschedd ", member_text(s, "version"), "");
-	put_escaped_text(out, " on ", member_text(node, "name"), "");
-	buf_printf(out, ", up %s\n", words_duration(uptime, words));
-	put_escaped_text(out, "socket  ", c->socket,
-		text_equal(member_text(s, "mode"), "system") ? " (system)\n" : "\n");
 	put_escaped_text(out, "store   ", member_text(store, "place"), "\n");
 	if (member_time(store, "away_since")) {
 		put_escaped_text(out, "away    since ",
@@ -186,6 +178,21 @@ static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
 	if (json_is_true(json_object_get(store, "full")))
 		buf_str(out,
 			"full    no space is left for the store: new jobs are refused until space is freed; stored jobs run\n");
+}
+
+static void put_status(const struct ctl *c, const json_t *s, struct buf *out)
+{
+	const json_t *node = json_object_get(s, "node");
+	usec_t next = member_time(s, "next_slot");
+	usec_t uptime = (usec_t)(json_number_value(json_object_get(s, "uptime")) * USEC_SEC);
+	char words[WORDS_MAX], instant[WORDS_MAX];
+
+	put_escaped_text(out, "jobschedd ", member_text(s, "version"), "");
+	put_escaped_text(out, " on ", member_text(node, "name"), "");
+	buf_printf(out, ", up %s\n", words_duration(uptime, words));
+	put_escaped_text(out, "socket  ", c->socket,
+		text_equal(member_text(s, "mode"), "system") ? " (system)\n" : "\n");
+	put_store(json_object_get(s, "store"), out);
 	if (member_time(s, "stuck_since")) {
 		put_escaped_text(out, "stuck   no run has been started since ",
 			words_instant(member_time(s, "stuck_since"), words), "");

@@ -18,7 +18,7 @@
 
 #define STEP 64          /* events per read, and runs per message */
 #define RETRY_AFTER (500 * USEC_MSEC)
-#define HELD_MIN (10 * USEC_MSEC) /* pause before events are looked for that wait for a transaction; it doubles */
+#define HELD_MIN (10 * USEC_MSEC) /* first pause before events that wait for a transaction are read again; it doubles */
 #define HELD_MAX (500 * USEC_MSEC)
 
 /* Owned by the request as its data until the response begins, afterwards as its stream. */
@@ -33,7 +33,7 @@ struct feed {
 	bool waiting;             /* for 'runs', before the first read */
 	bool reading, may_have_more;       /* a read is in progress; there may be more events */
 	sd_event_source *retry;   /* retry after a failed read */
-	sd_event_source *held;    /* the next look for events that wait for a transaction */
+	sd_event_source *held;    /* the next read of events that wait for a transaction */
 	usec_t held_pause;        /* the last one; 0: no event waits */
 	bool sse;                 /* server-sent events instead of JSON lines; with the starts of runs */
 	bool reset;               /* the client resumes and has missed runs */
@@ -282,7 +282,7 @@ static int on_feed_held(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* No notification says that the transaction has ended, so the feed looks again. */
+/* The end of the transaction causes no notification, so the feed reads again after a pause. */
 static void look_again(struct feed *f, bool held)
 {
 	f->held = sd_event_source_disable_unref(f->held);

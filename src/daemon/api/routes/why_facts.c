@@ -161,7 +161,7 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 		.state = RUN_QUEUED,
 		.slot = j->waiting.slot,
 		.due_at = j->waiting.due_at,
-		.created_at = j->waiting.slot, /* of a run that was asked for since the daemon started */
+		.created_at = j->waiting.slot, /* the slot of a run that a user requests is the time of the request */
 		.hold = (enum run_hold)j->waiting.hold,
 		.attempt = j->waiting.attempt,
 		.reason = j->waiting.reason};

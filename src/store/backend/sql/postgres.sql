@@ -952,12 +952,12 @@ FROM jsonb_array_elements_text(:set) WITH ORDINALITY AS wanted(value, place) JOI
 	JOIN due ON due.job = jobs.id
 ORDER BY wanted.place
 
--- As due_take, for the slots after :since and then for the overdue ones, and leaves their jobs to due_held in a setting of
--- the transaction.
+-- Like due_take, for the slots after :since and then for the overdue ones. Stores the jobs in a setting of the transaction,
+-- where due_held reads them.
 -- define free_jobs = LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = first.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
 --	WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = first.job OFFSET 0)
 
--- query due_hold(since int, until int, n int, current int, segments int) -> told int
+-- query due_hold(since int, until int, n int, current int, segments int) -> stored int
 WITH fresh AS MATERIALIZED (SELECT first.job, first.slot FROM (SELECT due.job, due.slot FROM due
 		WHERE due.slot > :since AND due.slot <= :until AND {in_segments} ORDER BY due.slot OFFSET 0) AS first
 	{free_jobs} ORDER BY first.slot LIMIT :current),
@@ -965,7 +965,7 @@ late AS MATERIALIZED (SELECT first.job, first.slot FROM (SELECT due.job, due.slo
 		WHERE due.slot > 0 AND due.slot <= :since AND {in_segments} ORDER BY due.slot OFFSET 0) AS first
 	{free_jobs} ORDER BY first.slot LIMIT :n - (SELECT count(*) FROM fresh))
 SELECT length(set_config('jobsched.due', coalesce((SELECT jsonb_agg(job ORDER BY late, slot, job) FROM
-	(SELECT job, slot, 0 AS late FROM fresh UNION ALL SELECT job, slot, 1 FROM late) AS held), '[]')::text, true))::bigint AS told
+	(SELECT job, slot, 0 AS late FROM fresh UNION ALL SELECT job, slot, 1 FROM late) AS held), '[]')::text, true))::bigint AS stored
 
 -- query due_held(until int) -> id int, slot int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
 --	digest int, created_at int, slot_now int
@@ -985,7 +985,7 @@ WHERE due.job = given.job
 DELETE FROM due WHERE job = {ids}
 
 -- The slot of a cancelled run may still be in the future and is not planned a second time.
--- What decides whether the jobs of ended runs finish or release others; read under the locks of the jobs.
+-- The facts that decide whether the jobs of ended runs finish or release other runs; read under the locks of the jobs.
 -- query ends_facts(set json) -> id int, state int, uid int, queue text, due int, others int, waiting int
 SELECT jobs.id, jobs.state, jobs.uid, jobs.queue, coalesce((SELECT due.slot FROM due WHERE due.job = jobs.id), 0) AS due,
 	EXISTS (SELECT 1 FROM runs WHERE runs.job = jobs.id AND runs.ended_at = 0 AND NOT runs.id = {ids} OFFSET 0)::int::bigint AS others,
@@ -1112,14 +1112,14 @@ FOR UPDATE OF runs SKIP LOCKED
 -- without a job has no facts that two claims could change. 'passed' counts the runs whose jobs were locked, 'rest' is
 -- when the first later run is due.
 --
--- Of the first 'window' runs those that other nodes hardly ask for come first: the jobs of this node's segments, so that nodes
--- with a common backlog do not meet at the same rows, and runs that have waited since ':old', so that none starves. The rest
--- is taken in order.
+-- Of the first 'window' runs two groups come first: runs of the jobs of this node's segments, so that nodes with a common
+-- backlog do not compete for the same rows, and runs that have waited since ':old', so that none starves. The others follow in
+-- order.
 -- define lane_free = LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = lane.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
 --	WHERE (held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lane.job OFFSET 0))
 
 -- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text, segments int, window int, old int) ->
---	id int, passed int, rest int, told int
+--	id int, passed int, rest int, stored int
 WITH own AS MATERIALIZED (SELECT lane.id, lane.due_at
 	FROM (SELECT near.id, near.job, near.due_at
 		FROM (SELECT runs.id, runs.job, runs.due_at, coalesce(jobs.segment, 0) AS segment FROM runs LEFT JOIN jobs ON jobs.id = runs.job
@@ -1140,7 +1140,7 @@ SELECT picked.id, (SELECT count(*) FROM runs LEFT JOIN jobs ON jobs.id = runs.jo
 	coalesce((SELECT runs.due_at FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 		WHERE {lane_all} AND runs.due_at > :now ORDER BY runs.due_at, runs.id LIMIT 1), 9223372036854775807) AS rest,
 	(SELECT length(set_config('jobsched.held', coalesce((SELECT jsonb_agg(picked.id ORDER BY picked.due_at, picked.id) FROM picked), '[]')::text,
-		true)))::bigint AS told
+		true)))::bigint AS stored
 FROM (SELECT 1) AS one LEFT JOIN picked ON true
 ORDER BY picked.due_at, picked.id
 
@@ -1182,8 +1182,9 @@ WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
 ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT :n
 FOR UPDATE
 
--- Locks the jobs of these runs, but those that another transaction has locked, and leaves the runs to runs_expired.
--- query runs_expired_hold(now int, n int) -> told int
+-- Locks the jobs of these runs, except jobs that another transaction has locked. Stores the runs in a setting of the
+-- transaction, where runs_expired reads them.
+-- query runs_expired_hold(now int, n int) -> stored int
 SELECT length(set_config('jobsched.late', coalesce((SELECT jsonb_agg(found.id) FROM (SELECT late.id
 		FROM (SELECT id, job FROM runs
 			WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
@@ -1192,7 +1193,7 @@ SELECT length(set_config('jobsched.late', coalesce((SELECT jsonb_agg(found.id) F
 			OFFSET 0) AS late
 			LEFT JOIN LATERAL (SELECT jobs.id FROM jobs WHERE jobs.id = late.job FOR NO KEY UPDATE SKIP LOCKED) AS held ON true
 		WHERE held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = late.job OFFSET 0)
-		LIMIT :n) AS found), '[]')::text, true))::bigint AS told
+		LIMIT :n) AS found), '[]')::text, true))::bigint AS stored
 
 -- query runs_expired(now int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
 SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs
@@ -1288,7 +1289,7 @@ SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place
 -- query permits_lock(set json) -> job int, place int, run int
 SELECT job, place, run FROM running_jobs WHERE job = {ids} ORDER BY job, place FOR UPDATE
 
--- The two statements below must find what the claim has read under the locks; they fail otherwise.
+-- The two statements below fail if the rows differ from those that the claim has read under the locks.
 -- query runs_claim_all(node text, spawner text, now int, set json, n int)
 WITH moved AS (UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
 		revision = coalesce((SELECT jobs.revision FROM jobs WHERE jobs.id = runs.job), revision), reason = NULL
@@ -1735,9 +1736,9 @@ FROM (SELECT {events_base} AS base, {xid_min} AS xid_min OFFSET 0) AS now
 SELECT at FROM events WHERE id >= (SELECT coalesce({events_base} + {xid_min} * 16384, 9223372036854775807)) ORDER BY id LIMIT 1
 
 -- The oldest transaction that writes, of any database of the server.
--- query events_holder() -> who text
-SELECT who FROM (SELECT 'process ' || pid || ' (database ' || coalesce(datname::text, '?') || ', user ' || coalesce(usename::text, '?') ||
-		', ' || coalesce(nullif(application_name, ''), 'unnamed program') || ')' AS who, age(backend_xid) AS age
+-- query events_holder() -> holder text
+SELECT holder FROM (SELECT 'process ' || pid || ' (database ' || coalesce(datname::text, '?') || ', user ' || coalesce(usename::text, '?') ||
+		', ' || coalesce(nullif(application_name, ''), 'unnamed program') || ')' AS holder, age(backend_xid) AS age
 	FROM pg_stat_activity WHERE backend_xid IS NOT NULL
 	UNION ALL
 	SELECT 'prepared transaction ' || gid, age(transaction) FROM pg_prepared_xacts) AS holders

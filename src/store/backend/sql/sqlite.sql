@@ -900,8 +900,8 @@ SELECT jobs.id, jobs.uid, jobs.revision, jobs.priority, jobs.queue, jobs.name, j
 FROM json_each(:set) AS wanted CROSS JOIN jobs WHERE jobs.id = wanted.value
 ORDER BY wanted.key
 
--- query due_hold(since int, until int, n int, current int, segments int) -> told int
-SELECT 0 AS told WHERE 0 AND :since = 0 AND :until = 0 AND :n = 0 AND :current = 0 AND :segments = 0
+-- query due_hold(since int, until int, n int, current int, segments int) -> stored int
+SELECT 0 AS stored WHERE 0 AND :since = 0 AND :until = 0 AND :n = 0 AND :current = 0 AND :segments = 0
 
 -- query due_held(until int) -> id int, slot int, uid int, revision int, priority int, queue text, name text, owner text, spec text,
 --	digest int, created_at int, slot_now int
@@ -1024,8 +1024,8 @@ WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs
 ORDER BY runs.due_at, runs.id LIMIT :n
 
 -- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text, segments int, window int, old int) ->
---	id int, passed int, rest int, told int
-SELECT :id AS id, 0 AS passed, :now AS rest, 0 AS told
+--	id int, passed int, rest int, stored int
+SELECT :id AS id, 0 AS passed, :now AS rest, 0 AS stored
 WHERE 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :due_at = 0 AND :n = 0 AND :labels = '' AND :segments = 0 AND :window = 0 AND :old = 0
 
 -- query lane_held(stops int, now int) -> id int, job int,
@@ -1066,8 +1066,8 @@ WHERE state = RUN_QUEUED AND (expires > 0 OR (deadline > 0 AND attempt = 0))
 	AND slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END < :now
 ORDER BY slot + CASE WHEN attempt = 0 AND deadline > 0 AND (expires = 0 OR deadline <= expires) THEN deadline ELSE expires END LIMIT :n
 
--- query runs_expired_hold(now int, n int) -> told int
-SELECT 0 AS told WHERE 0 AND :now = 0 AND :n = 0
+-- query runs_expired_hold(now int, n int) -> stored int
+SELECT 0 AS stored WHERE 0 AND :now = 0 AND :n = 0
 
 -- query runs_expired(now int) -> id int, uid int, queue text, slot int, due_at int, attempt int, deadline int, expires int, reason text
 SELECT id, uid, queue, slot, due_at, attempt, deadline, expires, reason FROM runs WHERE id = 0 AND :now = 0
@@ -1503,8 +1503,8 @@ DELETE FROM meta WHERE key = '' AND value IN (:set, :part, :writer)
 -- query events_held() -> at int
 SELECT at FROM events WHERE id < 0
 
--- query events_holder() -> who text
-SELECT '' AS who
+-- query events_holder() -> holder text
+SELECT '' AS holder
 
 -- query events_frontier() -> until int, newest int
 SELECT 9223372036854775807 AS until, coalesce((SELECT max(id) FROM events), 0) AS newest
@@ -1660,7 +1660,7 @@ WHERE closed_at = 0 AND id <> :id
 	AND max(runs_until, alive_until) + CASE WHEN guarded = 1 THEN 0 ELSE :wait END <= {clock}
 ORDER BY id
 
--- There is one writer, which reads the rest at once.
+-- SQLite has one writer, so the leader always searches for dead nodes.
 -- query leader_look(id text, wait int, before int) -> found int
 SELECT 1 AS found WHERE coalesce(:id, :wait, :before) IS NOT NULL
 

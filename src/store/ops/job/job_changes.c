@@ -480,7 +480,7 @@ void job_change_owners(const struct store *s, const struct op *op, struct set *o
 		set_id(jobs, job_change_op(op)->id);
 }
 
-/* A job that runs after others is searched for cycles, so nobody may change the links of other jobs meanwhile. */
+/* Links of other jobs must not change during the search for cycles, so a change with links excludes all other writers. */
 enum writers_lock job_change_writers(const struct op *op)
 {
 	const struct strv *after = job_change_op(op)->to.after;

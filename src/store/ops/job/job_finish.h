@@ -17,7 +17,8 @@ struct store;
 bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e);
 /*
  * The same without waiting for replies, with the rows of ends_facts. They were read under the locks
- * of the jobs, before the ends were written. 'open': jobs of which a run that they leave out is still open.
+ * of the jobs, before the ends were written. 'open': jobs with a run of this batch that is still open, which the
+ * rows do not count.
  */
 bool job_finish_known(struct store *s, const char *ids, usec_t now, struct query *facts, const struct map *open, struct map *ret,
 	struct err *e);

@@ -274,7 +274,7 @@ void pause_reset(struct op *op)
 	run_list_done(&p->open);
 }
 
-/* The pause of a scope is for jobs that no claim may start any more, whichever they are. */
+/* A pause of a scope must stop the claims of any job, so it excludes all other writers. */
 enum writers_lock pause_writers(const struct op *op)
 {
 	return pause_op(op)->pause.scope == PAUSE_JOB ? WRITERS_SHARED : WRITERS_EXCLUSIVE;

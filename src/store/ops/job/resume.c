@@ -325,7 +325,7 @@ void resume_owners(const struct store *s, const struct op *op, struct set *owner
 		set_id(jobs, resume_op(op)->job);
 }
 
-/* The end of the pause of a scope releases runs of any job. */
+/* The end of the pause of a scope releases runs of any job, so it excludes all other writers. */
 enum writers_lock resume_writers(const struct op *op)
 {
 	return resume_op(op)->scope == PAUSE_JOB ? WRITERS_SHARED : WRITERS_EXCLUSIVE;

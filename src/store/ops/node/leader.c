@@ -42,7 +42,7 @@ static struct member *members_add(struct members *m)
 	return &m->v[m->n++];
 }
 
-/* What every work of the leader reads; on a server in one round trip. */
+/* The queries of each OP_LEAD. On a server they take one round trip. */
 struct lead_reads {
 	struct query hold, look, live, segments;
 };
@@ -277,7 +277,7 @@ bool leader_worked(struct store *s, usec_t at, struct err *e)
 	return query_finish(&q);
 }
 
-/* The runs of dead nodes are those of any job, so the batch must exclude all other writers. */
+/* Dead nodes may have runs of any job, so the batch must exclude all other writers. */
 static bool leader_reap(struct store *s, struct op_lead *l, struct query *look, struct err *e)
 {
 	bool found = query_row(look);

@@ -254,5 +254,5 @@ void claim_done(struct claim *c)
 	set_done(&c->ended);
 	map_done(&c->gone);
 	set_done(&c->replaced);
-	claim_guess_done(&c->guess);
+	claim_prefetch_done(&c->prefetch);
 }

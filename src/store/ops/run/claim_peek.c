@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks without a transaction whether a claim can find anything. */
+/* Reads without a transaction whether a claim can find a due run. */
 #include "store/events.h"
 #include "store/ops/batch_wake.h"
 #include "store/ops/op_private.h"
@@ -8,8 +8,8 @@
 #include "store/wakeup.h"
 
 /*
- * Whether the look is worth its round trip: the last claim found nothing, or no run is known to be
- * due. Nothing else may wait to be written with the batch, and the store must be known to be current.
+ * Whether the read is worth its round trip: the last claim found nothing, or no run is known to be
+ * due. No other write may wait for the batch, and the store must be known to be current.
  */
 static bool peek_pays(const struct store *s, struct op *const *ops, size_t n)
 {
@@ -18,7 +18,7 @@ static bool peek_pays(const struct store *s, struct op *const *ops, size_t n)
 	if (n != 1 || ops[0]->kind != OP_CLAIM || !s->db->ops->send || s->n_moved > 0 || s->notify_pending || s->term_checked < s->term)
 		return false;
 	c = claim_op(ops[0]);
-	if (s->claim_wakeup.known && s->claim_wakeup.full) /* due runs wait for a limit: a look finds them */
+	if (s->claim_wakeup.known && s->claim_wakeup.full) /* due runs wait for a limit, so a read would find them */
 		return false;
 	return s->claim_idle || !s->claim_wakeup.known || s->claim_wakeup.at > c->now;
 }

@@ -97,11 +97,11 @@ bool claim_pause_covers(const struct claim_pause *p, const struct map *tagged, i
  * The runs of the lane that was last claimed from. On a server they are locked and read in the same
  * round trip as the lanes.
  */
-struct claim_guess {
+struct claim_prefetch {
 	struct query hold, held, rows;
-	char *queue;                 /* owned; NULL: there is no guess */
+	char *queue;                 /* owned; NULL: nothing was prefetched */
 	int64_t uid, priority;
-	size_t n;                    /* runs that were asked for */
+	size_t n;                    /* wanted runs */
 	bool stops;                  /* their pauses were read */
 };
 
@@ -118,7 +118,7 @@ struct claim {
 	bool past;                   /* there are past pauses, of scopes or of single jobs */
 	bool later;                  /* there are pauses of single jobs that begin later */
 	bool passed;                 /* runs were passed over because another node holds their job or limit */
-	bool unsure;               /* due runs wait for the clock */
+	bool unsure;                 /* due runs wait for the clock */
 	struct lane *lanes;          /* owned; by queue, owner and priority */
 	size_t n_lanes;
 	struct claim_lane *views;    /* owned; one for each */
@@ -128,7 +128,7 @@ struct claim {
 	struct set ended;            /* {run, state, reason}: runs that were replaced while waiting for a retry, or are inside a past pause */
 	struct map gone;             /* the runs of 'ended', which may be candidates as well */
 	struct set replaced;         /* active runs that must end */
-	struct claim_guess guess;
+	struct claim_prefetch prefetch;
 };
 void claim_done(struct claim *c);
 
@@ -157,13 +157,16 @@ bool claim_drop_past(struct claim *c, struct err *e);        /* deletes past pau
 /* claim_facts.c */
 void claim_candidate_free(struct candidate *r);
 bool claim_lane_read(struct claim *c, struct lane *l, size_t n, struct err *e); /* the next candidates, with all facts */
-
-/* claim_hold.c */
-size_t claim_chunk(size_t room, size_t lanes); /* how many runs of each are read first */
-bool claim_guess_send(struct claim *c, struct err *e);
-void claim_guess_forget(struct claim *c); /* if the guess was not used */
-void claim_guess_done(struct claim_guess *g);
-bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e);
 void claim_add_candidate(struct lane *l, struct candidate *r);
 struct candidate *claim_candidate_read(struct claim *c, struct lane *l, struct query *q);
 bool claim_pauses_matter(const struct claim *c);
+
+/* claim_results.c */
+bool claim_previous_read(struct store *s, struct claim_list *l, struct err *e); /* the last attempts of runs that are retried */
+
+/* claim_hold.c */
+size_t claim_chunk(size_t room, size_t lanes); /* how many runs of each are read first */
+bool claim_prefetch_send(struct claim *c, struct err *e);
+void claim_prefetch_forget(struct claim *c); /* if the prefetched runs were not used */
+void claim_prefetch_done(struct claim_prefetch *p);
+bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e);

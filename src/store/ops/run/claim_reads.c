@@ -304,7 +304,7 @@ bool claim_reads_send(struct claim *c, struct claim_reads *r, struct err *e)
 	r->active = active_start(c, e);
 	r->pauses = query_start(c->s->db, Q_PAUSES_NOW, e);
 	return query_send(&r->node) && query_send(&r->lanes) && query_send(&r->limits) && query_send(&r->active) &&
-	       query_send(&r->pauses) && claim_guess_send(c, e);
+	       query_send(&r->pauses) && claim_prefetch_send(c, e);
 }
 
 /*

@@ -16,7 +16,6 @@
 #include "store/ops/op_private.h"
 #include "store/ops/run/claim_private.h"
 #include "store/ops/run/runs.h"
-#include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include "store/wakeup.h"
@@ -239,63 +238,6 @@ static bool decide_all(struct claim *c, struct err *e)
 	return true;
 }
 
-/* ---- claimed runs ---- */
-
-struct claimed claimed_read(struct query *q)
-{
-	struct run *r = row_run(q);
-	const char *spec = query_get_text(q);
-	uint64_t digest = (uint64_t)query_get_int(q);
-	usec_t typical = query_get_int(q);
-	bool sound = spec && r->owner && digest == row_digest(r->uid, r->owner, spec);
-
-	return (struct claimed){r, xstrdup(sound ? spec : ""), typical};
-}
-
-void claimed_done(struct claimed *c)
-{
-	run_free(c->run);
-	free(c->spec);
-	*c = (struct claimed){};
-}
-
-static void claimed_add(struct claim_list *l, struct query *q)
-{
-	l->v = xgrow(l->v, l->n, sizeof(*l->v));
-	l->v[l->n++] = claimed_read(q);
-}
-
-/* How the last attempts of runs ended that are tried again. */
-static bool claimed_previous_read(struct store *s, struct claim_list *l, struct err *e)
-{
-	AUTO_DONE(map) by_run = {};
-	AUTO_SET ids = {};
-	AUTO_QUERY q = {};
-
-	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].run->attempt > 0) {
-			map_put(&by_run, l->v[i].run->id, l->v[i].run);
-			set_id(&ids, l->v[i].run->id);
-		}
-	if (ids.n == 0)
-		return true;
-	q = query_start(s->db, Q_ATTEMPTS_LAST, e);
-	query_text(&q, set_json(&ids));
-	while (query_row(&q)) {
-		struct run *r = map_get(&by_run, query_get_int(&q));
-		struct attempt *a = xcalloc(1, sizeof(*a));
-
-		a->outcome = (enum attempt_outcome)query_get_int(&q);
-		a->exit_code = query_get_int(&q);
-		a->term_signal = query_get_int(&q);
-		a->error = query_get_copy(&q);
-		a->node_name = query_get_copy(&q);
-		attempt_free(r->previous);
-		r->previous = a;
-	}
-	return !q.failed;
-}
-
 /* ---- writing ---- */
 
 static bool queued_runs_end(struct claim *c, struct set *set, struct set *jobs, struct err *e)
@@ -422,7 +364,7 @@ static bool permits_write(struct claim *c, struct map *granted, struct err *e)
  * Whether all runs that start were read under the lock of their jobs, so that no reply is needed
  * before COMMIT. A statement that finds something else fails, and the batch is repeated one by one.
  */
-static bool starts_are_certain(const struct claim *c)
+static bool starts_are_locked(const struct claim *c)
 {
 	bool all = c->s->db->defer;
 
@@ -447,7 +389,7 @@ static void claimed_row_update(struct claim *c, struct candidate *r)
 	r->row = (struct claimed){};
 }
 
-static bool certain_starts_send(struct claim *c, const char *spawner, struct set *permits, struct set *starts, struct err *e)
+static bool locked_starts_send(struct claim *c, const char *spawner, struct set *permits, struct set *starts, struct err *e)
 {
 	AUTO_QUERY q = {};
 
@@ -462,7 +404,7 @@ static bool certain_starts_send(struct claim *c, const char *spawner, struct set
 	return query_finish(&q);
 }
 
-static bool certain_starts_write(struct claim *c, const char *spawner, struct err *e)
+static bool locked_starts_write(struct claim *c, const char *spawner, struct err *e)
 {
 	AUTO_SET permits = {};
 	AUTO_SET starts = {};
@@ -482,7 +424,7 @@ static bool certain_starts_write(struct claim *c, const char *spawner, struct er
 		counter_run_moved(c->s, RUN_QUEUED, RUN_CLAIMED, r->row.run->uid, r->row.run->queue);
 		claimed_row_update(c, r);
 	}
-	return starts.n == 0 || (certain_starts_send(c, spawner, &permits, &starts, e) && claimed_previous_read(c->s, &c->c->claimed, e));
+	return starts.n == 0 || (locked_starts_send(c, spawner, &permits, &starts, e) && claim_previous_read(c->s, &c->c->claimed, e));
 }
 
 static bool starts_write(struct claim *c, const char *spawner, struct err *e)
@@ -531,7 +473,7 @@ static bool write_all(struct claim *c, const char *spawner, struct err *e)
 
 	return claim_ends_write(c, &jobs, e) && deferrals_write(c, e) && replacements_write(c, e) &&
 	       (jobs.n == 0 || job_finish_idle(c->s, set_json(&jobs), c->c->now, NULL, e)) &&
-	       (starts_are_certain(c) ? certain_starts_write : starts_write)(c, spawner, e) && claim_write_buckets(c, e);
+	       (starts_are_locked(c) ? locked_starts_write : starts_write)(c, spawner, e) && claim_write_buckets(c, e);
 }
 
 /* ---- the operation ---- */
@@ -540,7 +482,7 @@ static bool claim_runs(struct claim *c, struct claim_reads *r, const char *spawn
 {
 	if (!claim_read(c, r, e) || !decide_all(c, e))
 		return false;
-	claim_guess_forget(c);
+	claim_prefetch_forget(c);
 	c->s->claim_idle = c->n_decided == 0;
 	claim_next_wakeup(c); /* before this claim frees permits */
 	return (!c->past || claim_drop_past(c, e)) && write_all(c, spawner, e);
@@ -575,36 +517,6 @@ bool claim_apply(struct store *s, struct op *const *ops, size_t n, struct err *e
 		if (!claim_one(s, ops[i], e))
 			return false;
 	return true;
-}
-
-bool claim_read_runs(struct store *s, const char *ids, struct claim_list *ret, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_GET_CLAIMED, e);
-
-	query_text(&q, ids);
-	while (query_row(&q))
-		claimed_add(ret, &q);
-	return !q.failed && claimed_previous_read(s, ret, e);
-}
-
-bool claim_take_over(struct store *s, const char *node, struct set *ids, struct claim_list *ret, struct err *e)
-{
-	AUTO_QUERY q = {};
-
-	if (ids->n == 0)
-		return true;
-	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
-	query_text(&q, node);
-	query_text(&q, set_json(ids));
-	return query_finish(&q) && claim_read_runs(s, set_json(ids), ret, e);
-}
-
-void claim_list_done(struct claim_list *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		claimed_done(&l->v[i]);
-	free(l->v);
-	*l = (struct claim_list){};
 }
 
 void claim_reset(struct op *op)

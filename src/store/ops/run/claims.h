@@ -33,7 +33,7 @@ struct op_claim {
 	struct op op;
 	const char *node;    /* borrowed: this engine */
 	usec_t now;
-	usec_t made_since;   /* the clock is unsure: only runs made since then are decided; 0: all */
+	usec_t made_since;   /* the clock is unsure: only runs created since then are decided; 0: all */
 	size_t room;         /* runs that may be claimed */
 	size_t owner_max;    /* active runs of one owner on this node; 0: no limit */
 	const char *labels;  /* borrowed: of this node, each between line breaks; NULL: none */
@@ -46,7 +46,7 @@ struct op_claim {
 };
 OP_DEFINE(claim, claim, OP_CLAIM, OP_CLAIM)
 
-struct claimed claimed_read(struct query *q); /* as runs_get_claimed has it */
+struct claimed claimed_read(struct query *q); /* from the columns of runs_get_claimed */
 /*
  * On a server, for a batch that is one claim: whether a single read without a transaction has shown
  * that there is nothing to claim. False: the batch is applied as usual.

@@ -21,8 +21,8 @@ static const char *hold_reason(const struct store *s, const char *reason, const 
 }
 
 /*
- * Beside other writers: locks the jobs first. Runs whose jobs are locked come with the next step,
- * which follows at once.
+ * In a shared batch the jobs are locked first. Runs of jobs that another batch has locked are left
+ * to the next step, which follows at once.
  */
 static struct query expired_runs_start(struct store *s, const struct op_expire *o, struct query *hold, struct err *e)
 {

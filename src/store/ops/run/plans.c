@@ -145,7 +145,7 @@ static bool take_due(struct store *s, const struct op_plan *p, int64_t segments,
 	       take_rows(s, 0, behind, p->limit - r->n, segments, r, e) && due_jobs_read(s, r, e);
 }
 
-/* ---- the same on a server: in one round trip with the locks of the node and its segments ---- */
+/* ---- due jobs on a server, locked in one round trip with the node and its segments ---- */
 
 /* The queries that a plan sends at once. */
 struct plan_reads {
@@ -265,7 +265,7 @@ static void planned_run_describe(struct store *s, struct set *set, const struct 
 		run_new_account(s, &r);
 }
 
-/* On a server no reply is needed: the holder of the jobs knows which slots have a run. */
+/* On a server no reply is needed: the locks of the jobs keep other batches from adding runs of these slots. */
 static bool planned_runs_insert(struct store *s, struct op_plan *p, struct round *r, struct err *e)
 {
 	if (!s->db->defer)

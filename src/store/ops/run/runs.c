@@ -14,92 +14,14 @@
 #include "store/ops/job/pauses.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owner_quota.h"
+#include "store/ops/run/locked_runs.h"
 #include "store/ops/run/run_results.h"
 #include "store/outcomes.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include <assert.h>
 
-/* ---- rows, locked until the commit ---- */
-
-struct held {
-	int64_t id, job, uid, fence;
-	enum run_state state;
-	char *node, *queue, *reason;
-	bool cancel_asked;
-	const struct op *ended_by; /* the operation of this group that ended it; NULL: none */
-	enum job_state job_state;
-	usec_t slot;   /* slot_last */
-	bool notifies;
-	bool chained;  /* another job may run after this one */
-	usec_t slot_first;
-};
-struct locked_runs {
-	struct held *v;
-	size_t n;
-	struct map by_id;
-};
-
-static void locked_runs_done(struct locked_runs *l)
-{
-	for (size_t i = 0; i < l->n; i++) {
-		free(l->v[i].node);
-		free(l->v[i].queue);
-		free(l->v[i].reason);
-	}
-	free(l->v);
-	map_done(&l->by_id);
-}
-
-static void held_read(struct query *q, struct held *h)
-{
-	h->id = query_get_int(q);
-	h->job = query_get_int(q);
-	h->uid = query_get_int(q);
-	h->state = (enum run_state)query_get_int(q);
-	h->fence = query_get_int(q);
-	h->node = query_get_copy(q);
-	h->queue = query_get_copy(q);
-	h->reason = query_get_copy(q);
-	h->cancel_asked = query_get_int(q);
-	h->job_state = (enum job_state)query_get_int(q);
-	h->slot = query_get_int(q);
-	h->notifies = query_get_int(q);
-	h->chained = query_get_int(q);
-	h->slot_first = query_get_int(q);
-}
-
-static bool locked_runs_take(struct query *q, size_t most, struct locked_runs *l)
-{
-	l->v = xcalloc(most, sizeof(*l->v));
-	while (l->n < most && query_row(q)) {
-		struct held *h = &l->v[l->n++];
-
-		held_read(q, h);
-		map_put(&l->by_id, h->id, h);
-	}
-	return !q->failed;
-}
-
-static bool runs_lock(struct store *s, struct set *ids, struct locked_runs *l, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
-
-	query_text(&q, set_json(ids));
-	return locked_runs_take(&q, ids->n, l);
-}
-
-static bool run_is_ours(const struct held *h, int64_t fence, const char *node)
-{
-	return (h->state == RUN_CLAIMED || h->state == RUN_RUNNING) && h->fence == fence &&
-	       text_equal(h->node, node);
-}
-
-/* A run is not queued again if its job was cancelled or its end was requested. */
-static bool run_may_requeue(const struct held *h)
-{
-	return !h->cancel_asked && h->job_state != JOB_CANCELLED && h->job_state != JOB_REMOVED;
-}
+/* ---- the runs of each operation, for the locks of their jobs ---- */
 
 void run_started_jobs(const struct op *op, struct set *jobs, struct set *runs)
 {
@@ -142,10 +64,10 @@ static bool explain_start(struct store *s, struct op *op, struct err *e)
 	const struct op_started *o = run_started_op(op);
 	AUTO_DONE(locked_runs) held = {};
 	AUTO_SET id = {};
-	const struct held *h;
+	const struct locked_run *h;
 
 	set_id(&id, o->run);
-	if (!runs_lock(s, &id, &held, e))
+	if (!locked_runs_lock(s, &id, &held, e))
 		return false;
 	h = map_get(&held.by_id, o->run);
 	if (!h)
@@ -259,14 +181,14 @@ static bool attempt_ran(enum attempt_outcome o)
 }
 
 /* 'held' is the row before the end. A run that was replaced keeps that reason. */
-static const char *end_reason(const struct op_ended *o, const struct held *held)
+static const char *end_reason(const struct op_ended *o, const struct locked_run *held)
 {
 	if (o->became == RUN_CANCELLED)
 		return held->cancel_asked && text_equal(held->reason, "replaced") ? "replaced" : "cancelled";
 	return o->reason[0] ? o->reason : NULL;
 }
 
-static void run_end_describe(struct set *set, const struct op_ended *o, const struct held *held)
+static void run_end_describe(struct set *set, const struct op_ended *o, const struct locked_run *held)
 {
 	usec_t ended_at = o->attempt.ended_at ? o->attempt.ended_at : 1; /* 0 means that the attempt is open */
 
@@ -345,7 +267,7 @@ static void count_output(struct store *s, int64_t uid, const struct attempt *a, 
 		counter_change(s, COUNT_OUTPUT, uid, "", kept - kept_before);
 }
 
-static bool end_stale(struct store *s, struct op_ended *o, const struct held *h, struct ending *n, struct err *e)
+static bool end_stale(struct store *s, struct op_ended *o, const struct locked_run *h, struct ending *n, struct err *e)
 {
 	int64_t fence_before = (int64_t)(intptr_t)map_get(&n->late, o->attempt.run);
 	struct recorded was = {};
@@ -368,13 +290,13 @@ static bool end_stale(struct store *s, struct op_ended *o, const struct held *h,
 static bool end_one(struct store *s, struct op *op, struct ending *n, struct err *e)
 {
 	struct op_ended *o = run_ended_op(op);
-	struct held *h = map_get(&n->held.by_id, o->attempt.run);
+	struct locked_run *h = map_get(&n->held.by_id, o->attempt.run);
 
 	if (!h)
 		return op_refuse(op, ERR_NOT_FOUND, "no run %lld", (long long)o->attempt.run);
-	if (!run_is_ours(h, o->attempt.fence, o->node))
+	if (!locked_run_is_ours(h, o->attempt.fence, o->node))
 		return end_stale(s, o, h, n, e);
-	o->became = o->state == RUN_QUEUED && !run_may_requeue(h) ? RUN_CANCELLED : o->state;
+	o->became = o->state == RUN_QUEUED && !locked_run_may_requeue(h) ? RUN_CANCELLED : o->state;
 	o->job = h->job;
 	assert(run_move_allowed(h->state, o->became));
 	counter_run_moved(s, h->state, o->became, h->uid, h->queue);
@@ -433,7 +355,7 @@ static bool suspended_jobs_write(struct store *s, struct op *const *ops, size_t 
 }
 
 /* Adds audit events for dead letters and for jobs paused by an exit code. */
-static void run_end_event(struct store *s, const struct op_ended *o, const struct held *h, usec_t now)
+static void run_end_event(struct store *s, const struct op_ended *o, const struct locked_run *h, usec_t now)
 {
 	struct event_new ev = {.at = now, .job = o->job, .run = o->attempt.run, .owner = h->uid, .detail = o->reason};
 
@@ -485,7 +407,7 @@ static bool run_end_chains(struct store *s, struct op *const *ops, size_t n, con
 
 	for (size_t i = 0; i < n; i++) {
 		const struct op_ended *o = run_ended_op(ops[i]);
-		const struct held *h = map_get(&end->held.by_id, o->attempt.run);
+		const struct locked_run *h = map_get(&end->held.by_id, o->attempt.run);
 
 		if (!h || h->ended_by != ops[i] || !h->chained || o->became == RUN_QUEUED)
 			continue;
@@ -514,7 +436,7 @@ static bool ending_read(struct store *s, struct op *const *ops, size_t n, struct
 	return query_ahead(&q) && (!end->facts.db || query_send(&end->facts)) && locked_runs_take(&q, ids.n, &end->held);
 }
 
-/* The jobs of the runs of this group of which a run is still open. */
+/* The jobs that have a run of this group which is still open. */
 static void open_jobs(const struct ending *end, struct map *ret)
 {
 	for (size_t i = 0; i < end->held.n; i++)
@@ -552,7 +474,7 @@ bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct er
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct op_ended *o = run_ended_op(ops[i]);
-		const struct held *h;
+		const struct locked_run *h;
 
 		o->job_finished = map_get(&end.finished, o->job) != NULL;
 		h = map_get(&end.held.by_id, o->attempt.run);
@@ -567,9 +489,9 @@ bool run_ended_apply(struct store *s, struct op *const *ops, size_t n, struct er
 
 /* ---- given back ---- */
 
-static bool give_back(struct store *s, const struct op_give_back *g, const struct held *h, struct err *e)
+static bool give_back(struct store *s, const struct op_give_back *g, const struct locked_run *h, struct err *e)
 {
-	bool again = run_may_requeue(h);
+	bool again = locked_run_may_requeue(h);
 	AUTO_QUERY q = {};
 	AUTO_SET set = {};
 	AUTO_SET job = {};
@@ -600,13 +522,13 @@ bool run_give_back_apply(struct store *s, struct op *const *ops, size_t n, struc
 		const struct op_give_back *g = run_give_back_op(ops[i]);
 		AUTO_DONE(locked_runs) held = {};
 		AUTO_SET id = {};
-		const struct held *h;
+		const struct locked_run *h;
 
 		set_id(&id, g->run);
-		if (!runs_lock(s, &id, &held, e))
+		if (!locked_runs_lock(s, &id, &held, e))
 			return false;
 		h = map_get(&held.by_id, g->run);
-		if (!h || !run_is_ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
+		if (!h || !locked_run_is_ours(h, g->fence, g->node) || h->state != RUN_CLAIMED)
 			op_refuse(ops[i], ERR_FENCED, "run %lld is not claimed by this engine any more",
 				(long long)g->run);
 		else if (!give_back(s, g, h, e))

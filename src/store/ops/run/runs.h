@@ -86,8 +86,9 @@ void runs_describe(struct set *set, const struct run_new *r);
  * set has the ids.
  */
 /*
- * Counts a run that is inserted without waiting for the reply (runs_insert_new), because the holder
- * of its job knows that the slot is free. If it is not, the batch fails and is repeated one by one.
+ * Counts a run that is inserted without waiting for the reply (runs_insert_new), because its job was
+ * locked before the slot was found free. If the slot has a run, the batch fails and is repeated one
+ * by one.
  */
 void run_new_account(struct store *s, const struct run_new *r);
 bool run_insert_free(struct store *s, struct set *set /* has only this run */, const struct run_new *r, struct err *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches the words of a command for programs with a set-ID bit, and its output for refused system calls. */
-#include "exec/worker/setuid_hint.h"
+/* Searches the words of a command for programs with a set-ID bit, and the end of its output for errors of refused calls. */
+#include "exec/worker/sandbox_hint.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
@@ -21,12 +21,12 @@
  */
 static const char *const directories[] = {"/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"};
 
-char *setuid_hint_words(char *const argv[])
+char *sandbox_hint_words(char *const argv[])
 {
 	AUTO_DONE(buf) b = {};
 
-	for (; *argv && b.len < SETUID_HINT_BYTES; argv++) {
-		buf_add(&b, *argv, strnlen(*argv, SETUID_HINT_BYTES - b.len));
+	for (; *argv && b.len < SANDBOX_HINT_BYTES; argv++) {
+		buf_add(&b, *argv, strnlen(*argv, SANDBOX_HINT_BYTES - b.len));
 		buf_char(&b, ' ');
 	}
 	return buf_steal(&b);
@@ -61,7 +61,7 @@ static bool word_is_setuid(const char *word, const char **ret_what)
 	return false;
 }
 
-char *setuid_hint(const char *words, const char *profile)
+char *sandbox_hint_setuid(const char *words, const char *profile)
 {
 	for (int n = 0; n < WORDS_MAX; n++) {
 		size_t len;
@@ -83,20 +83,20 @@ char *setuid_hint(const char *words, const char *profile)
 	return NULL;
 }
 
-char *setuid_hint_refusal(const char *output, size_t len, int term_signal, const char *profile)
+char *sandbox_hint_refused_call(const char *output, size_t len, int term_signal, const char *profile)
 {
 	static const int errors[] = {EPERM, ENOSYS, EAFNOSUPPORT}; /* of the filter, see sandbox_seccomp.c */
 
 	if (term_signal == SIGSYS)
 		return xprintf("the sandbox profile '%s' ends programs that use system calls of another architecture, such as "
-			       "32-bit programs; if it needs them, use --sandbox compat",
+			       "32-bit programs; if the command needs them, use --sandbox compat",
 			profile);
 	for (size_t i = 0; term_signal == 0 && i < ELEMENTS(errors); i++) {
 		const char *text = strerrordesc_np(errors[i]);
 
 		if (memmem(output, len, text, strlen(text)))
-			return xprintf("its last output contains '%s', the error of system calls that the sandbox profile '%s' "
-				       "refuses; if it needs them, use --sandbox compat",
+			return xprintf("the end of its output contains '%s', the error of system calls that the sandbox profile '%s' "
+				       "refuses; if the command needs them, use --sandbox compat",
 				text, profile);
 	}
 	return NULL;

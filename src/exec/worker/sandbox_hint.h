@@ -3,18 +3,18 @@
 #pragma once
 #include <sys/types.h>
 
-#define SETUID_HINT_BYTES 512 /* of a command that are kept while it runs */
+#define SANDBOX_HINT_BYTES 512 /* of a command that are kept while it runs */
 
-/* The beginning of a command as one text, for setuid_hint(); the caller frees it. */
-char *setuid_hint_words(char *const argv[]);
+/* The beginning of a command as one text, for sandbox_hint_setuid(); the caller frees it. */
+char *sandbox_hint_words(char *const argv[]);
 /*
  * A hint for the error of a failed run: the first word that names a set-user-ID or set-group-ID
  * program, which gets no privileges under this profile. NULL: none. Only system directories are
  * searched. The caller frees it.
  */
-char *setuid_hint(const char *words, const char *profile);
+char *sandbox_hint_setuid(const char *words, const char *profile);
 /*
  * The same for a profile that refuses system calls. The filter does not report them, so the hint
  * depends on the signal of the command, or on the end of its output. NULL: none.
  */
-char *setuid_hint_refusal(const char *output, size_t len, int term_signal, const char *profile);
+char *sandbox_hint_refused_call(const char *output, size_t len, int term_signal, const char *profile);
