@@ -27,7 +27,7 @@
  * Under load, operations without a waiting client ("patient") are delayed by up to this time, so
  * that one commit serves several of them. A single operation after a pause is committed at once.
  */
-#define LINGER (8 * USEC_MSEC)
+#define LINGER (2 * USEC_MSEC)
 
 /*
  * After a failed batch the store is tested with an empty batch, once or twice this time later
