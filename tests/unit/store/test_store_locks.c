@@ -11,6 +11,7 @@
 #include "store/ops/node/nodes.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/expired_runs.h"
+#include "store/ops/run/plans.h"
 #include "store/store.h"
 #include "store/store_private.h"
 #include "unit/store/claim_fixture.h"
@@ -240,6 +241,142 @@ static void a_claim_takes_jobs_of_its_segments_first(void **state)
 	kept_is_true(state);
 }
 
+/* ---- what changes between the snapshot of a claim and its locks ---- */
+
+/*
+ * Makes the statement whose text contains 'text' wait between its snapshot and its locks of jobs, while the gate is
+ * closed.
+ */
+static void add_gate(void **state, const char *text)
+{
+	sql(state, "CREATE FUNCTION pass(job bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
+		"IF position($t$%s$t$ IN current_query()) > 0 THEN PERFORM pg_advisory_xact_lock_shared(7); END IF; RETURN true; END $$", text);
+	sql(state, "ALTER TABLE jobs RENAME TO all_jobs; CREATE VIEW jobs AS SELECT * FROM all_jobs WHERE pass(id)");
+	sql(state, "SELECT pg_advisory_lock(7)"); /* closed */
+}
+
+static void gate_open(void **state)
+{
+	sql(state, "SELECT pg_advisory_unlock(7)");
+}
+
+struct slow_claim {
+	struct store *other; /* an engine that changes something meanwhile */
+	struct op *op;
+	struct waiter w;
+};
+
+static void slow_claim_begin(void **state, struct slow_claim *c, size_t room, usec_t now)
+{
+	struct fixture *f = *state;
+	AUTO(op) *open = op_node_open("node-two-engine", "two", "spawner-two");
+
+	c->other = open_or_fail(f->where, false);
+	assert_true(apply_one(c->other, open));
+	c->op = op_claim(room, now);
+	add_gate(state, "set_config('jobsched.held'");
+	waiter_start(&c->w, f->store, c->op);
+	wait_for_waiters(state, 1);
+}
+
+/* It claims that many runs. */
+static void slow_claim_finds(void **state, struct slow_claim *c, size_t n)
+{
+	gate_open(state);
+	waiter_join(&c->w);
+	assert_int_equal(claim_op(c->op)->claimed.n, n);
+	op_free(c->op);
+	store_free(c->other);
+	kept_is_true(state);
+}
+
+static void a_claim_leaves_out_a_run_that_moves_to_a_full_queue(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *limit = op_new(OP_LIMIT_SET, NULL, NULL);
+	AUTO(op) *change = op_new(OP_JOB_CHANGE, NULL, NULL);
+	struct slow_claim c;
+	int64_t job;
+
+	op_fill(limit_op(limit), .scope = LIMIT_QUEUE, .key = "few", .running_given = true, .running = 1, .now = T0);
+	assert_true(apply_one(s, limit));
+	add_slots(s, &(struct slots){.n = 1, .queue = "few"});
+	claim_is(state, 10, T0 + 1, "1");
+	job = add_job(s, NULL);
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	op_fill(job_change_op(change), .uid = -1, .id = job, .what = "queue",
+		.to = {.spec = "{\"command\":[\"true\"]}", .queue = "few", .now = T0});
+	assert_true(apply_one(c.other, change));
+	slow_claim_finds(state, &c, 0);
+	end_by_number(s, 1, ATTEMPT_SUCCEEDED, T0 + 2);
+	claim_is(state, 10, T0 + 3, "2");
+}
+
+static void a_claim_leaves_out_a_run_that_gets_a_label(void **state)
+{
+	AUTO(op) *change = op_new(OP_JOB_CHANGE, NULL, NULL);
+	int64_t job = add_job(store_of(state), NULL);
+	struct slow_claim c;
+
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	op_fill(job_change_op(change), .uid = -1, .id = job, .what = "node",
+		.to = {.spec = "{\"command\":[\"true\"],\"node_labels\":[\"ssd\"]}", .now = T0, .policy = {.gated = GATED_LABELS}});
+	assert_true(apply_one(c.other, change));
+	slow_claim_finds(state, &c, 0);
+}
+
+/* The first run was claimed by another node and queued again meanwhile. */
+static void a_claim_takes_the_run_after_one_that_is_due_later_now(void **state)
+{
+	struct slow_claim c;
+
+	add_job(store_of(state), NULL);
+	add_job(store_of(state), NULL);
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	sql(state, "UPDATE runs SET due_at = due_at + 3600000000, attempt = 1, fence = 1 WHERE id = 1");
+	slow_claim_finds(state, &c, 1);
+	claim_is(state, 10, T0 + 2, "");
+	claim_is(state, 10, T0 + 2 * USEC_HOUR, "1");
+}
+
+/* The eight runs that are read first are paused. The last of them moves behind the ninth. */
+static void a_claim_passes_over_no_run_because_another_has_moved(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t job = add_slots(s, &(struct slots){.n = 8, .step = 1});
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+	struct slow_claim c;
+
+	add_slots(s, &(struct slots){.n = 1, .first = T0 + 50});
+	op_fill(pause_op(pause), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = T0 + 100});
+	assert_true(apply_one(s, pause));
+	slow_claim_begin(state, &c, 5, T0 + USEC_SEC);
+	sql(state, "UPDATE runs SET due_at = %lld WHERE id = 8", (long long)(T0 + 500));
+	slow_claim_finds(state, &c, 1);
+}
+
+/* The slot is inside the pause, which is over when the job is locked. */
+static void a_claim_skips_a_slot_of_a_pause_that_has_just_ended(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t job = add_due(s, NULL, T0);
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+	AUTO(op) *resume = op_new(OP_RESUME, NULL, NULL);
+	usec_t end = T0 + USEC_MIN;
+	AUTO(op) *plan = op_plan(every_second, &end, T0);
+	struct slow_claim c;
+
+	op_fill(pause_op(pause), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = T0 - USEC_SEC});
+	assert_true(apply_one(s, pause));
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan_op(plan)->runs, 1);
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	op_fill(resume_op(resume), .uid = -1, .job = job, .now = T0 + 1);
+	assert_true(apply_one(c.other, resume));
+	slow_claim_finds(state, &c, 0);
+	states_are(state, "skipped:paused");
+}
+
 /* Earlier versions lock this row exclusively and then jobs, runs and permits in any order. */
 static void a_claim_waits_for_a_batch_of_an_earlier_version(void **state)
 {
@@ -320,6 +457,11 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(the_leader_without_dead_nodes_waits_for_no_writer),
 	STORE_TEST(an_expiry_passes_over_a_job_that_is_locked),
 	STORE_TEST(a_claim_takes_jobs_of_its_segments_first),
+	STORE_TEST(a_claim_leaves_out_a_run_that_moves_to_a_full_queue),
+	STORE_TEST(a_claim_leaves_out_a_run_that_gets_a_label),
+	STORE_TEST(a_claim_takes_the_run_after_one_that_is_due_later_now),
+	STORE_TEST(a_claim_passes_over_no_run_because_another_has_moved),
+	STORE_TEST(a_claim_skips_a_slot_of_a_pause_that_has_just_ended),
 	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
 	STORE_TEST(batches_take_turns_with_an_earlier_version),
 	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),

@@ -18,6 +18,19 @@ size_t claim_chunk(size_t room, size_t lanes)
 	return n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
 }
 
+static struct query held_start(struct claim *c, const struct lane *l, bool stops, struct err *e)
+{
+	struct query q = query_start(c->s->db, Q_LANE_HELD, e);
+
+	query_int(&q, stops);
+	query_int(&q, c->c->now);
+	query_text(&q, l->queue);
+	query_int(&q, l->uid);
+	query_int(&q, l->priority);
+	query_text(&q, c->c->labels ? c->c->labels : "");
+	return q;
+}
+
 /*
  * Three statements, sent together: the jobs are locked, the facts are read after that, and with
  * them the rows as the caller of the claim gets them. The first one leaves the numbers of the runs
@@ -39,9 +52,7 @@ static bool hold_send(struct claim *c, struct claim_guess *g, const struct lane 
 	query_int(&g->hold, c->s->segments);
 	query_int(&g->hold, (int64_t)(n * WINDOW));
 	query_int(&g->hold, c->c->now - OLD);
-	g->held = query_start(c->s->db, Q_LANE_HELD, e);
-	query_int(&g->held, stops);
-	query_int(&g->held, c->c->now);
+	g->held = held_start(c, l, stops, e);
 	g->rows = query_start(c->s->db, Q_LANE_ROWS, e);
 	return query_ahead(&g->hold) && query_ahead(&g->held) && query_ahead(&g->rows);
 }
@@ -85,16 +96,25 @@ static void lane_remember(struct claim *c, const struct lane *l)
 
 /* ---- the replies ---- */
 
-static bool hold_take(struct claim *c, struct lane *l, struct claim_guess *g, size_t *ret_n)
+/* The runs that were locked, by the order in which the first statement has seen them. */
+struct hold_result {
+	size_t n;
+	usec_t last_due; /* of the last one; the next chunk of the lane begins after it */
+	int64_t last_id;
+};
+
+static bool hold_take(struct claim *c, struct lane *l, struct claim_guess *g, struct hold_result *ret)
 {
 	usec_t rest = USEC_NEVER;
 
 	while (query_row(&g->hold)) {
-		*ret_n += query_get_int(&g->hold) != 0;
+		ret->last_id = query_get_int(&g->hold);
+		ret->last_due = query_get_int(&g->hold);
+		ret->n += ret->last_id != 0;
 		c->passed |= query_get_int(&g->hold) > 0;
 		rest = query_get_int(&g->hold);
 	}
-	if (!g->hold.failed && *ret_n < g->n) {
+	if (!g->hold.failed && ret->n < g->n) {
 		l->read_all = true;
 		l->then = rest;
 	}
@@ -102,7 +122,7 @@ static bool hold_take(struct claim *c, struct lane *l, struct claim_guess *g, si
 }
 
 /* A run that has changed before its job was locked is left out, and the next claim looks again. */
-static bool held_take(struct claim *c, struct lane *l, struct claim_guess *g, size_t wanted)
+static bool held_take(struct claim *c, struct lane *l, struct claim_guess *g, const struct hold_result *hold)
 {
 	size_t rows = 0;
 
@@ -110,7 +130,11 @@ static bool held_take(struct claim *c, struct lane *l, struct claim_guess *g, si
 		claim_add_candidate(l, claim_candidate_read(c, l, &g->held));
 		rows++;
 	}
-	c->passed |= rows < wanted;
+	c->passed |= rows < hold->n;
+	if (hold->n > 0) {
+		l->last_due = hold->last_due;
+		l->last_id = hold->last_id;
+	}
 	return !g->held.failed;
 }
 
@@ -119,14 +143,17 @@ static bool rows_take(struct lane *l, struct claim_guess *g, size_t from)
 {
 	while (query_row(&g->rows)) {
 		struct claimed row = claimed_read(&g->rows);
+		size_t at = from;
 
 		row.run->revision = query_get_int(&g->rows);
-		while (from < l->n && l->v[from]->id != row.run->id)
-			from++;
-		if (from < l->n)
-			l->v[from++]->row = row;
-		else
+		while (at < l->n && l->v[at]->id != row.run->id)
+			at++;
+		if (at < l->n) {
+			l->v[at]->row = row;
+			from = at + 1;
+		} else {
 			claimed_done(&row);
+		}
 	}
 	return !g->rows.failed;
 }
@@ -140,7 +167,8 @@ void claim_guess_forget(struct claim *c)
 bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e)
 {
 	struct claim_guess *g = &c->guess;
-	size_t from = l->n, held = 0;
+	struct hold_result hold = {};
+	size_t from = l->n;
 	bool ok;
 
 	if (!guess_is(g, l)) {
@@ -149,13 +177,11 @@ bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e)
 			return false;
 	} else if (claim_pauses_matter(c) && !g->stops) {
 		query_done(&g->held);
-		g->held = query_start(c->s->db, Q_LANE_HELD, e);
-		query_int(&g->held, true);
-		query_int(&g->held, c->c->now);
+		g->held = held_start(c, l, true, e);
 	}
-	ok = hold_take(c, l, g, &held) && held_take(c, l, g, held) && rows_take(l, g, from);
+	ok = hold_take(c, l, g, &hold) && held_take(c, l, g, &hold) && rows_take(l, g, from);
 	claim_guess_done(g);
-	if (ok && held > 0)
+	if (ok && hold.n > 0)
 		lane_remember(c, l);
 	return ok;
 }
