@@ -12,6 +12,7 @@
 #include "store/ops/run/claims.h"
 #include "store/ops/run/expired_runs.h"
 #include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
 #include "store/store.h"
 #include "store/store_private.h"
 #include "unit/store/claim_fixture.h"
@@ -100,7 +101,7 @@ static void a_plan_passes_over_a_job_that_is_locked(void **state)
 
 struct waiter {
 	struct store *s;
-	struct op *op;
+	struct op *op, *second;
 	pthread_t thread;
 	bool ok;
 };
@@ -108,22 +109,29 @@ struct waiter {
 static void *waiter_main(void *arg)
 {
 	struct waiter *w = arg;
+	struct op *ops[] = {w->op, w->second};
 	struct err e = {};
 
-	w->ok = batch_apply(w->s, &w->op, 1, &(struct batch_wake){}, &e);
+	w->ok = batch_apply(w->s, ops, w->second ? 2 : 1, &(struct batch_wake){}, &e);
 	return NULL;
+}
+
+/* 'second' is another operation of the batch; NULL: there is none. */
+static void waiter_start_both(struct waiter *w, struct store *s, struct op *op, struct op *second)
+{
+	*w = (struct waiter){.s = s, .op = op, .second = second};
+	pthread_create(&w->thread, NULL, waiter_main, w);
 }
 
 static void waiter_start(struct waiter *w, struct store *s, struct op *op)
 {
-	*w = (struct waiter){.s = s, .op = op};
-	pthread_create(&w->thread, NULL, waiter_main, w);
+	waiter_start_both(w, s, op, NULL);
 }
 
 static void waiter_join(struct waiter *w)
 {
 	pthread_join(w->thread, NULL);
-	assert_true(w->ok && w->op->ok);
+	assert_true(w->ok && w->op->ok && (!w->second || w->second->ok));
 }
 
 /* Returns when that many sessions wait for a lock. */
@@ -377,6 +385,52 @@ static void a_claim_skips_a_slot_of_a_pause_that_has_just_ended(void **state)
 	states_are(state, "skipped:paused");
 }
 
+static struct op *op_run_cancel(int64_t run)
+{
+	struct op *op = op_new(OP_RUN_CANCEL, NULL, NULL);
+
+	op_fill(run_cancel_op(op), .uid = -1, .id = run, .now = T0 + 1);
+	return op;
+}
+
+/* Jobs are locked before their runs. So a run whose job the batch has not locked is not locked either. */
+static void a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job(void **state)
+{
+	struct fixture *f = *state;
+	struct store *other = open_or_fail(f->where, false);
+	AUTO_TEXT last = NULL;
+	AUTO_TEXT free_run = NULL;
+	AUTO_TEXT select = NULL;
+	AUTO_TEXT row = NULL;
+	AUTO(op) *cancel = NULL;
+	AUTO(op) *second = NULL;
+	struct waiter w;
+	int64_t run, job;
+
+	add_job(f->store, NULL);
+	add_job(other, NULL); /* reserves the numbers of the next one */
+	last = ask(state, "SELECT max(id) FROM runs");
+	run = atoll(last) + 1;
+	cancel = op_run_cancel(1);
+	second = op_run_cancel(run);
+	add_gate(state, "UNION SELECT job FROM mine");
+	waiter_start_both(&w, f->store, cancel, second);
+	wait_for_waiters(state, 1);
+	job = add_job(other, NULL);
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE; "
+		"SELECT FROM all_jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)job); /* as a claim of another node */
+	gate_open(state);
+	wait_for_waiters(state, 1);
+	select = xprintf("SELECT id FROM runs WHERE id = %lld FOR UPDATE SKIP LOCKED", (long long)run);
+	free_run = ask(state, select);
+	row = xprintf("%lld|\n", (long long)run);
+	sql(state, "COMMIT");
+	waiter_join(&w);
+	assert_string_equal(free_run, row);
+	store_free(other);
+	kept_is_true(state);
+}
+
 /* Earlier versions lock this row exclusively and then jobs, runs and permits in any order. */
 static void a_claim_waits_for_a_batch_of_an_earlier_version(void **state)
 {
@@ -462,6 +516,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_claim_takes_the_run_after_one_that_is_due_later_now),
 	STORE_TEST(a_claim_passes_over_no_run_because_another_has_moved),
 	STORE_TEST(a_claim_skips_a_slot_of_a_pause_that_has_just_ended),
+	STORE_TEST(a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job),
 	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
 	STORE_TEST(batches_take_turns_with_an_earlier_version),
 	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),

@@ -1422,6 +1422,9 @@ UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold =
 WHERE id = {ids} AND state + 0 = RUN_QUEUED
 RETURNING id, queue
 
+-- query run_job_lock(id int) -> job int
+SELECT jobs.id AS job FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = :id FOR NO KEY UPDATE OF jobs SKIP LOCKED
+
 -- query runs_ask_cancel(set json)
 UPDATE runs SET cancel_asked = 1 WHERE id = {ids} AND state + 0 IN (RUN_CLAIMED, RUN_RUNNING)
 

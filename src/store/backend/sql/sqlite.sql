@@ -1258,6 +1258,9 @@ UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold =
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 RETURNING id, queue
 
+-- query run_job_lock(id int) -> job int
+SELECT job FROM runs WHERE id = :id
+
 -- query runs_ask_cancel(set json)
 UPDATE runs SET cancel_asked = 1
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state IN (RUN_CLAIMED, RUN_RUNNING)
