@@ -191,6 +191,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 		if (!op_info(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
 			if (ends_batch(e->kind))
 				return false;
+			op_reset(op); /* its results are rolled back, too */
 			op->ok = false;
 			op->err = *e;
 		}

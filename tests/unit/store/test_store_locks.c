@@ -431,6 +431,28 @@ static void a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job(void **st
 	kept_is_true(state);
 }
 
+/* The run that it had claimed is queued again by the rollback, and others claim it. */
+static void a_claim_that_fails_has_no_runs(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *limit = op_new(OP_LIMIT_SET, NULL, NULL);
+	AUTO(op) *claim = op_claim(10, T0 + 1);
+	struct op *ops[] = {claim};
+
+	op_fill(limit_op(limit), .scope = LIMIT_QUEUE, .key = "slow", .rate_given = true,
+		.rate = {.n = 1, .per = USEC_SEC, .burst = 1}, .now = T0);
+	assert_true(apply_one(s, limit));
+	add_slots(s, &(struct slots){.n = 1, .queue = "slow"});
+	sql(state, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$; "
+		"CREATE TRIGGER refuse BEFORE INSERT ON buckets FOR EACH ROW EXECUTE FUNCTION refuse()");
+	apply_all(s, ops, 1);
+	assert_false(claim->ok);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
+	sql(state, "DROP TRIGGER refuse ON buckets");
+	claim_is(state, 10, T0 + 2, "1");
+	kept_is_true(state);
+}
+
 /* Earlier versions lock this row exclusively and then jobs, runs and permits in any order. */
 static void a_claim_waits_for_a_batch_of_an_earlier_version(void **state)
 {
@@ -517,6 +539,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_claim_passes_over_no_run_because_another_has_moved),
 	STORE_TEST(a_claim_skips_a_slot_of_a_pause_that_has_just_ended),
 	STORE_TEST(a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job),
+	STORE_TEST(a_claim_that_fails_has_no_runs),
 	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
 	STORE_TEST(batches_take_turns_with_an_earlier_version),
 	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),
