@@ -215,13 +215,16 @@ static void an_expiry_passes_over_a_job_that_is_locked(void **state)
 	add_slots(store_of(state), &(struct slots){.n = 1, .policy = policy});
 	locked = 1;
 	sql(state, "BEGIN; SELECT FROM jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)locked);
-	for (int n = 1; n <= 2; n++) {
+	for (size_t n = 1; n <= 3; n++) {
 		AUTO(op) *expire = op_new(OP_EXPIRE, NULL, NULL);
+		struct batch_wake wake;
 
 		expired_runs_op(expire)->now = T0 + USEC_MIN;
-		assert_true(apply_one(store_of(state), expire));
-		assert_int_equal(expired_runs_op(expire)->expired.n, 1);
-		if (n == 1)
+		wake = apply_all(store_of(state), &expire, 1);
+		assert_true(expire->ok);
+		assert_int_equal(expired_runs_op(expire)->expired.n, n == 2 ? 0 : 1);
+		assert_int_equal(wake.expiry, n == 1 ? T0 + USEC_SEC : n == 2 ? T0 + USEC_MIN + 10 * USEC_MSEC : USEC_NEVER);
+		if (n == 2)
 			sql(state, "COMMIT");
 	}
 	kept_is_true(state);
