@@ -73,6 +73,7 @@ struct store {
 	} wake_kept;                    /* struct batch_wake as it was last read */
 	struct lane_last lane_last;
 	bool claim_idle;                /* the last claim found nothing due */
+	usec_t expiry_after;            /* late runs are looked for again after this time, because this batch found none free; 0: at once */
 	struct claim_wakeup claim_wakeup; /* when a claim can find runs */
 	int64_t segments;               /* mask of the segments whose slots wake this node; -1: all */
 	usec_t leader_lease_ends;       /* boottime, as last read; 0: not read yet */

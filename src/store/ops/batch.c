@@ -191,6 +191,7 @@ static bool run_one_by_one(struct batch *b, struct err *e)
 		if (!op_info(op)->apply(b->s, &op, 1, e) || !outcomes_write(b->s, e)) {
 			if (ends_batch(e->kind))
 				return false;
+			op_reset(op); /* its results are rolled back, too */
 			op->ok = false;
 			op->err = *e;
 		}
@@ -286,6 +287,7 @@ static bool run_batch(struct batch *b, struct err *e)
 	ops_reset(b);
 	event_rewind(b->s, 0);
 	b->s->notify = false;
+	b->s->expiry_after = 0;
 	if (b->leases && b->s->db->ops->transact) {
 		b->wake = BATCH_WAKE_NEVER;
 		return batch_failpoints(b->ops, b->n, false, e) && lease_renew_outside_tx(b->s, b->ops, b->n, e) && batch_failpoints(b->ops, b->n, true, e);

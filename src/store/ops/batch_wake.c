@@ -43,6 +43,8 @@ bool batch_wake_reads_take(struct batch_wake_reads *r, struct store *s, struct b
 		ret->next_slot = never_if_none(query_get_int(&r->slot));
 		ret->pause_end = never_if_none(query_get_int(&r->slot));
 		ret->expiry = never_if_none(query_get_int(&r->slot));
+		if (ret->expiry < s->expiry_after)
+			ret->expiry = s->expiry_after;
 	}
 	if (r->slot.failed || !notices_due_first(s, &r->notices, &ret->next_notice))
 		return false;

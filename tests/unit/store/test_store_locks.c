@@ -11,6 +11,8 @@
 #include "store/ops/node/nodes.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/expired_runs.h"
+#include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
 #include "store/store.h"
 #include "store/store_private.h"
 #include "unit/store/claim_fixture.h"
@@ -99,7 +101,7 @@ static void a_plan_passes_over_a_job_that_is_locked(void **state)
 
 struct waiter {
 	struct store *s;
-	struct op *op;
+	struct op *op, *second;
 	pthread_t thread;
 	bool ok;
 };
@@ -107,22 +109,29 @@ struct waiter {
 static void *waiter_main(void *arg)
 {
 	struct waiter *w = arg;
+	struct op *ops[] = {w->op, w->second};
 	struct err e = {};
 
-	w->ok = batch_apply(w->s, &w->op, 1, &(struct batch_wake){}, &e);
+	w->ok = batch_apply(w->s, ops, w->second ? 2 : 1, &(struct batch_wake){}, &e);
 	return NULL;
+}
+
+/* 'second' is another operation of the batch; NULL: there is none. */
+static void waiter_start_both(struct waiter *w, struct store *s, struct op *op, struct op *second)
+{
+	*w = (struct waiter){.s = s, .op = op, .second = second};
+	pthread_create(&w->thread, NULL, waiter_main, w);
 }
 
 static void waiter_start(struct waiter *w, struct store *s, struct op *op)
 {
-	*w = (struct waiter){.s = s, .op = op};
-	pthread_create(&w->thread, NULL, waiter_main, w);
+	waiter_start_both(w, s, op, NULL);
 }
 
 static void waiter_join(struct waiter *w)
 {
 	pthread_join(w->thread, NULL);
-	assert_true(w->ok && w->op->ok);
+	assert_true(w->ok && w->op->ok && (!w->second || w->second->ok));
 }
 
 /* Returns when that many sessions wait for a lock. */
@@ -206,13 +215,16 @@ static void an_expiry_passes_over_a_job_that_is_locked(void **state)
 	add_slots(store_of(state), &(struct slots){.n = 1, .policy = policy});
 	locked = 1;
 	sql(state, "BEGIN; SELECT FROM jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)locked);
-	for (int n = 1; n <= 2; n++) {
+	for (size_t n = 1; n <= 3; n++) {
 		AUTO(op) *expire = op_new(OP_EXPIRE, NULL, NULL);
+		struct batch_wake wake;
 
 		expired_runs_op(expire)->now = T0 + USEC_MIN;
-		assert_true(apply_one(store_of(state), expire));
-		assert_int_equal(expired_runs_op(expire)->expired.n, 1);
-		if (n == 1)
+		wake = apply_all(store_of(state), &expire, 1);
+		assert_true(expire->ok);
+		assert_int_equal(expired_runs_op(expire)->expired.n, n == 2 ? 0 : 1);
+		assert_int_equal(wake.expiry, n == 1 ? T0 + USEC_SEC : n == 2 ? T0 + USEC_MIN + 10 * USEC_MSEC : USEC_NEVER);
+		if (n == 2)
 			sql(state, "COMMIT");
 	}
 	kept_is_true(state);
@@ -237,6 +249,210 @@ static void a_claim_takes_jobs_of_its_segments_first(void **state)
 			own += job_segment((uint64_t)got->v[i].run->job) % 2;
 	}
 	assert_int_equal(own, 10);
+	kept_is_true(state);
+}
+
+/* ---- what changes between the snapshot of a claim and its locks ---- */
+
+/*
+ * Makes the statement whose text contains 'text' wait between its snapshot and its locks of jobs, while the gate is
+ * closed.
+ */
+static void add_gate(void **state, const char *text)
+{
+	sql(state, "CREATE FUNCTION pass(job bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
+		"IF position($t$%s$t$ IN current_query()) > 0 THEN PERFORM pg_advisory_xact_lock_shared(7); END IF; RETURN true; END $$", text);
+	sql(state, "ALTER TABLE jobs RENAME TO all_jobs; CREATE VIEW jobs AS SELECT * FROM all_jobs WHERE pass(id)");
+	sql(state, "SELECT pg_advisory_lock(7)"); /* closed */
+}
+
+static void gate_open(void **state)
+{
+	sql(state, "SELECT pg_advisory_unlock(7)");
+}
+
+struct slow_claim {
+	struct store *other; /* an engine that changes something meanwhile */
+	struct op *op;
+	struct waiter w;
+};
+
+static void slow_claim_begin(void **state, struct slow_claim *c, size_t room, usec_t now)
+{
+	struct fixture *f = *state;
+	AUTO(op) *open = op_node_open("node-two-engine", "two", "spawner-two");
+
+	c->other = open_or_fail(f->where, false);
+	assert_true(apply_one(c->other, open));
+	c->op = op_claim(room, now);
+	add_gate(state, "set_config('jobsched.held'");
+	waiter_start(&c->w, f->store, c->op);
+	wait_for_waiters(state, 1);
+}
+
+/* It claims that many runs. */
+static void slow_claim_finds(void **state, struct slow_claim *c, size_t n)
+{
+	gate_open(state);
+	waiter_join(&c->w);
+	assert_int_equal(claim_op(c->op)->claimed.n, n);
+	op_free(c->op);
+	store_free(c->other);
+	kept_is_true(state);
+}
+
+static void a_claim_leaves_out_a_run_that_moves_to_a_full_queue(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *limit = op_new(OP_LIMIT_SET, NULL, NULL);
+	AUTO(op) *change = op_new(OP_JOB_CHANGE, NULL, NULL);
+	struct slow_claim c;
+	int64_t job;
+
+	op_fill(limit_op(limit), .scope = LIMIT_QUEUE, .key = "few", .running_given = true, .running = 1, .now = T0);
+	assert_true(apply_one(s, limit));
+	add_slots(s, &(struct slots){.n = 1, .queue = "few"});
+	claim_is(state, 10, T0 + 1, "1");
+	job = add_job(s, NULL);
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	op_fill(job_change_op(change), .uid = -1, .id = job, .what = "queue",
+		.to = {.spec = "{\"command\":[\"true\"]}", .queue = "few", .now = T0});
+	assert_true(apply_one(c.other, change));
+	slow_claim_finds(state, &c, 0);
+	end_by_number(s, 1, ATTEMPT_SUCCEEDED, T0 + 2);
+	claim_is(state, 10, T0 + 3, "2");
+}
+
+static void a_claim_leaves_out_a_run_that_gets_a_label(void **state)
+{
+	AUTO(op) *change = op_new(OP_JOB_CHANGE, NULL, NULL);
+	int64_t job = add_job(store_of(state), NULL);
+	struct slow_claim c;
+
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	op_fill(job_change_op(change), .uid = -1, .id = job, .what = "node",
+		.to = {.spec = "{\"command\":[\"true\"],\"node_labels\":[\"ssd\"]}", .now = T0, .policy = {.gated = GATED_LABELS}});
+	assert_true(apply_one(c.other, change));
+	slow_claim_finds(state, &c, 0);
+}
+
+/* The first run was claimed by another node and queued again meanwhile. */
+static void a_claim_takes_the_run_after_one_that_is_due_later_now(void **state)
+{
+	struct slow_claim c;
+
+	add_job(store_of(state), NULL);
+	add_job(store_of(state), NULL);
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	sql(state, "UPDATE runs SET due_at = due_at + 3600000000, attempt = 1, fence = 1 WHERE id = 1");
+	slow_claim_finds(state, &c, 1);
+	claim_is(state, 10, T0 + 2, "");
+	claim_is(state, 10, T0 + 2 * USEC_HOUR, "1");
+}
+
+/* The eight runs that are read first are paused. The last of them moves behind the ninth. */
+static void a_claim_passes_over_no_run_because_another_has_moved(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t job = add_slots(s, &(struct slots){.n = 8, .step = 1});
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+	struct slow_claim c;
+
+	add_slots(s, &(struct slots){.n = 1, .first = T0 + 50});
+	op_fill(pause_op(pause), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = T0 + 100});
+	assert_true(apply_one(s, pause));
+	slow_claim_begin(state, &c, 5, T0 + USEC_SEC);
+	sql(state, "UPDATE runs SET due_at = %lld WHERE id = 8", (long long)(T0 + 500));
+	slow_claim_finds(state, &c, 1);
+}
+
+/* The slot is inside the pause, which is over when the job is locked. */
+static void a_claim_skips_a_slot_of_a_pause_that_has_just_ended(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t job = add_due(s, NULL, T0);
+	AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+	AUTO(op) *resume = op_new(OP_RESUME, NULL, NULL);
+	usec_t end = T0 + USEC_MIN;
+	AUTO(op) *plan = op_plan(every_second, &end, T0);
+	struct slow_claim c;
+
+	op_fill(pause_op(pause), .uid = -1, .job = job, .pause = {.by_name = (char *)"eve", .at = T0 - USEC_SEC});
+	assert_true(apply_one(s, pause));
+	assert_true(apply_one(s, plan));
+	assert_int_equal(plan_op(plan)->runs, 1);
+	slow_claim_begin(state, &c, 10, T0 + 1);
+	op_fill(resume_op(resume), .uid = -1, .job = job, .now = T0 + 1);
+	assert_true(apply_one(c.other, resume));
+	slow_claim_finds(state, &c, 0);
+	states_are(state, "skipped:paused");
+}
+
+static struct op *op_run_cancel(int64_t run)
+{
+	struct op *op = op_new(OP_RUN_CANCEL, NULL, NULL);
+
+	op_fill(run_cancel_op(op), .uid = -1, .id = run, .now = T0 + 1);
+	return op;
+}
+
+/* Jobs are locked before their runs. So a run whose job the batch has not locked is not locked either. */
+static void a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job(void **state)
+{
+	struct fixture *f = *state;
+	struct store *other = open_or_fail(f->where, false);
+	AUTO_TEXT last = NULL;
+	AUTO_TEXT free_run = NULL;
+	AUTO_TEXT select = NULL;
+	AUTO_TEXT row = NULL;
+	AUTO(op) *cancel = NULL;
+	AUTO(op) *second = NULL;
+	struct waiter w;
+	int64_t run, job;
+
+	add_job(f->store, NULL);
+	add_job(other, NULL); /* reserves the numbers of the next one */
+	last = ask(state, "SELECT max(id) FROM runs");
+	run = atoll(last) + 1;
+	cancel = op_run_cancel(1);
+	second = op_run_cancel(run);
+	add_gate(state, "UNION SELECT job FROM mine");
+	waiter_start_both(&w, f->store, cancel, second);
+	wait_for_waiters(state, 1);
+	job = add_job(other, NULL);
+	sql(state, "BEGIN; SELECT FROM meta WHERE key = 'store_id' FOR KEY SHARE; "
+		"SELECT FROM all_jobs WHERE id = %lld FOR NO KEY UPDATE", (long long)job); /* as a claim of another node */
+	gate_open(state);
+	wait_for_waiters(state, 1);
+	select = xprintf("SELECT id FROM runs WHERE id = %lld FOR UPDATE SKIP LOCKED", (long long)run);
+	free_run = ask(state, select);
+	row = xprintf("%lld|\n", (long long)run);
+	sql(state, "COMMIT");
+	waiter_join(&w);
+	assert_string_equal(free_run, row);
+	store_free(other);
+	kept_is_true(state);
+}
+
+/* The run that it had claimed is queued again by the rollback, and others claim it. */
+static void a_claim_that_fails_has_no_runs(void **state)
+{
+	struct store *s = store_of(state);
+	AUTO(op) *limit = op_new(OP_LIMIT_SET, NULL, NULL);
+	AUTO(op) *claim = op_claim(10, T0 + 1);
+	struct op *ops[] = {claim};
+
+	op_fill(limit_op(limit), .scope = LIMIT_QUEUE, .key = "slow", .rate_given = true,
+		.rate = {.n = 1, .per = USEC_SEC, .burst = 1}, .now = T0);
+	assert_true(apply_one(s, limit));
+	add_slots(s, &(struct slots){.n = 1, .queue = "slow"});
+	sql(state, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$; "
+		"CREATE TRIGGER refuse BEFORE INSERT ON buckets FOR EACH ROW EXECUTE FUNCTION refuse()");
+	apply_all(s, ops, 1);
+	assert_false(claim->ok);
+	assert_int_equal(claim_op(claim)->claimed.n, 0);
+	sql(state, "DROP TRIGGER refuse ON buckets");
+	claim_is(state, 10, T0 + 2, "1");
 	kept_is_true(state);
 }
 
@@ -320,6 +536,13 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(the_leader_without_dead_nodes_waits_for_no_writer),
 	STORE_TEST(an_expiry_passes_over_a_job_that_is_locked),
 	STORE_TEST(a_claim_takes_jobs_of_its_segments_first),
+	STORE_TEST(a_claim_leaves_out_a_run_that_moves_to_a_full_queue),
+	STORE_TEST(a_claim_leaves_out_a_run_that_gets_a_label),
+	STORE_TEST(a_claim_takes_the_run_after_one_that_is_due_later_now),
+	STORE_TEST(a_claim_passes_over_no_run_because_another_has_moved),
+	STORE_TEST(a_claim_skips_a_slot_of_a_pause_that_has_just_ended),
+	STORE_TEST(a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job),
+	STORE_TEST(a_claim_that_fails_has_no_runs),
 	STORE_TEST(a_claim_waits_for_a_batch_of_an_earlier_version),
 	STORE_TEST(batches_take_turns_with_an_earlier_version),
 	STORE_TEST(a_batch_that_needs_all_writers_is_not_overtaken_by_claims),

@@ -188,7 +188,8 @@ static void change_some(struct rival *r)
 	case 2:
 		op = add(r, op_new(OP_JOB_CHANGE, NULL, NULL));
 		op_fill(job_change_op(op), .uid = -1, .id = job, .what = "all", .reschedule = dice(r, 2),
-			.to = {.spec = "{\"command\":[\"true\"]}", .now = r->now, .next_slot = r->now + USEC_SEC, .policy = policy_of(job)});
+			.to = {.spec = "{\"command\":[\"true\"]}", .queue = dice(r, 2) ? "few" : NULL, .now = r->now,
+				.next_slot = r->now + USEC_SEC, .policy = policy_of(job)});
 		break;
 	default:
 		op = add(r, op_new(OP_RESUME, NULL, NULL));

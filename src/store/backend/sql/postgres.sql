@@ -1071,14 +1071,14 @@ SELECT queue, uid, priority, due_at FROM lane
 --	runs.overlap_waiting, runs.places, runs.deadline, runs.expires, runs.gated, runs.forced,
 --	coalesce(jobs.state, JOB_REMOVED) AS job_state,
 --	CASE WHEN jobs.state = JOB_PAUSED THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job)
---		WHEN jobs.state = JOB_ACTIVE AND :stops <> 0
+--		WHEN jobs.state = JOB_ACTIVE AND pausing.stops <> 0
 --		THEN (SELECT at FROM job_pauses WHERE job_pauses.job = runs.job AND later = 1) END AS paused_at,
 --	CASE WHEN jobs.state = JOB_PAUSED
 --		THEN (SELECT until FROM job_pauses WHERE job_pauses.job = runs.job) END AS paused_until,
---	CASE WHEN :stops <> 0
+--	CASE WHEN pausing.stops <> 0
 --		THEN (SELECT count(*) FROM pauses_past WHERE pauses_past.job = runs.job
 --			AND pauses_past.at <= runs.slot AND pauses_past.until > runs.slot) END AS paused_then,
---	CASE WHEN jobs.state = JOB_PAUSED OR :stops <> 0
+--	CASE WHEN jobs.state = JOB_PAUSED OR pausing.stops <> 0
 --		THEN (SELECT count(*) FROM due WHERE due.job = runs.job) END AS recurs,
 --	CASE WHEN runs.places > 0
 --		THEN (SELECT count(*) FROM running_jobs WHERE running_jobs.job = runs.job) END AS taken,
@@ -1090,10 +1090,11 @@ SELECT queue, uid, priority, due_at FROM lane
 --	runs.caught_up, runs.created_at
 
 -- The queued runs of a lane that may start on a node with these labels; those after a given run.
--- define lane_all = runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
---	AND runs.priority = :priority
---	AND NOT EXISTS (SELECT 1 FROM json_array_elements_text(CASE WHEN runs.gated & 2 <> 0 THEN jobs.spec::json -> 'node_labels' END)
+-- define labels_fit = NOT EXISTS (SELECT 1 FROM json_array_elements_text(CASE WHEN runs.gated & 2 <> 0 THEN jobs.spec::json -> 'node_labels' END)
 --		AS need(label) WHERE position(chr(10) || need.label || chr(10) IN :labels) = 0)
+
+-- define lane_all = runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
+--	AND runs.priority = :priority AND {labels_fit}
 
 -- define lane_where = {lane_all} AND (runs.due_at, runs.id) > (:due_at, :id)
 
@@ -1102,7 +1103,7 @@ SELECT queue, uid, priority, due_at FROM lane
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int, created_at int
 SELECT {lane_facts}
-FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+FROM runs LEFT JOIN jobs ON jobs.id = runs.job CROSS JOIN (SELECT :stops AS stops) AS pausing
 WHERE {lane_where}
 ORDER BY runs.due_at, runs.id LIMIT :n
 FOR UPDATE OF runs SKIP LOCKED
@@ -1119,7 +1120,7 @@ FOR UPDATE OF runs SKIP LOCKED
 --	WHERE (held.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = lane.job OFFSET 0))
 
 -- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text, segments int, window int, old int) ->
---	id int, passed int, rest int, stored int
+--	id int, due_at int, passed int, rest int, stored int
 WITH own AS MATERIALIZED (SELECT lane.id, lane.due_at
 	FROM (SELECT near.id, near.job, near.due_at
 		FROM (SELECT runs.id, runs.job, runs.due_at, coalesce(jobs.segment, 0) AS segment FROM runs LEFT JOIN jobs ON jobs.id = runs.job
@@ -1135,7 +1136,7 @@ picked AS MATERIALIZED (SELECT id, due_at FROM own UNION ALL SELECT id, due_at F
 last AS (SELECT due_at, id FROM (SELECT due_at, id FROM picked ORDER BY due_at DESC, id DESC LIMIT 1) AS newest
 	WHERE (SELECT count(*) FROM picked) >= :n
 	UNION ALL SELECT :now, 9223372036854775807 WHERE (SELECT count(*) FROM picked) < :n)
-SELECT picked.id, (SELECT count(*) FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+SELECT picked.id, picked.due_at, (SELECT count(*) FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 		WHERE {lane_where} AND (runs.due_at, runs.id) <= ((SELECT due_at FROM last), (SELECT id FROM last))) - (SELECT count(*) FROM picked) AS passed,
 	coalesce((SELECT runs.due_at FROM runs LEFT JOIN jobs ON jobs.id = runs.job
 		WHERE {lane_all} AND runs.due_at > :now ORDER BY runs.due_at, runs.id LIMIT 1), 9223372036854775807) AS rest,
@@ -1147,19 +1148,25 @@ ORDER BY picked.due_at, picked.id
 -- The runs whose jobs the last lane_hold of this transaction has locked.
 -- define held_runs = jsonb_array_elements_text(current_setting('jobsched.held', true)::jsonb) WITH ORDINALITY AS wanted(value, place)
 --	JOIN runs ON runs.id = wanted.value::bigint LEFT JOIN jobs ON jobs.id = runs.job
---	WHERE coalesce(runs.state = RUN_QUEUED AND runs.hold = 0, false)
 
--- query lane_held(stops int, now int) -> id int, job int,
+-- Between the snapshot of lane_hold and its locks, another transaction may have changed the job or its runs, or ended its
+-- pause. So all conditions of the lane are checked again, and whether slots inside pauses of single jobs must be skipped.
+-- query lane_held(stops int, now int, queue text, uid int, priority int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int, created_at int
-SELECT {lane_facts} FROM {held_runs} ORDER BY wanted.place
+SELECT {lane_facts} FROM {held_runs}
+	CROSS JOIN (SELECT CASE WHEN :stops <> 0 OR EXISTS (SELECT 1 FROM pauses_past WHERE job > 0)
+		OR EXISTS (SELECT 1 FROM job_pauses WHERE later = 1 AND at <= :now) THEN 1 ELSE 0 END AS stops OFFSET 0) AS pausing
+WHERE coalesce(runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs.uid = :uid
+		AND runs.priority = :priority AND runs.due_at <= :now, false) AND {labels_fit}
+ORDER BY wanted.place
 
 -- query lane_rows() -> {run_row}, spec text, digest int, typical int, revision_now int
 SELECT {run_columns}, jobs.spec, jobs.digest,
 	CASE WHEN runs.notifies = 1 THEN (SELECT typical FROM job_health WHERE job_health.job = runs.job) END AS typical,
 	coalesce(jobs.revision, runs.revision) AS revision_now
-FROM {held_runs} ORDER BY wanted.place
+FROM {held_runs} WHERE coalesce(runs.state = RUN_QUEUED AND runs.hold = 0, false) ORDER BY wanted.place
 
 -- query runs_claim(node text, spawner text, now int, set json) -> id int, uid int, queue text
 UPDATE runs SET state = RUN_CLAIMED, node = :node, spawner = :spawner, fence = fence + 1, claimed_at = :now,
@@ -1415,6 +1422,9 @@ RETURNING id, queue
 UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold = HOLD_NONE
 WHERE id = {ids} AND state + 0 = RUN_QUEUED
 RETURNING id, queue
+
+-- query run_job_lock(id int) -> job int
+SELECT jobs.id AS job FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = :id FOR NO KEY UPDATE OF jobs SKIP LOCKED
 
 -- query runs_ask_cancel(set json)
 UPDATE runs SET cancel_asked = 1 WHERE id = {ids} AND state + 0 IN (RUN_CLAIMED, RUN_RUNNING)

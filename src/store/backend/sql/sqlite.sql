@@ -1024,15 +1024,16 @@ WHERE runs.state = RUN_QUEUED AND runs.hold = 0 AND runs.queue = :queue AND runs
 ORDER BY runs.due_at, runs.id LIMIT :n
 
 -- query lane_hold(queue text, uid int, priority int, due_at int, id int, n int, now int, labels text, segments int, window int, old int) ->
---	id int, passed int, rest int, stored int
-SELECT :id AS id, 0 AS passed, :now AS rest, 0 AS stored
+--	id int, due_at int, passed int, rest int, stored int
+SELECT :id AS id, 0 AS due_at, 0 AS passed, :now AS rest, 0 AS stored
 WHERE 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :due_at = 0 AND :n = 0 AND :labels = '' AND :segments = 0 AND :window = 0 AND :old = 0
 
--- query lane_held(stops int, now int) -> id int, job int,
+-- query lane_held(stops int, now int, queue text, uid int, priority int, labels text) -> id int, job int,
 --	kind int, attempt int, slot int, due_at int, reason text, overlap int, overlap_waiting int, places int, deadline int,
 --	expires int, gated int, forced int, job_state int, paused_at int, paused_until int, paused_then int, recurs int, taken int,
 --	place int, overtaken int, caught_up int, created_at int
-SELECT {lane_facts} FROM runs LEFT JOIN jobs ON jobs.id = runs.job WHERE runs.id = 0
+SELECT {lane_facts} FROM runs LEFT JOIN jobs ON jobs.id = runs.job
+WHERE runs.id = 0 AND :queue = '' AND :uid = 0 AND :priority = 0 AND :labels = ''
 
 -- query lane_rows() -> {run_row}, spec text, digest int, typical int, revision_now int
 SELECT {run_columns}, jobs.spec, jobs.digest, 0 AS typical, runs.revision AS revision_now
@@ -1256,6 +1257,9 @@ RETURNING id, queue
 UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold = HOLD_NONE
 WHERE id IN (SELECT value FROM json_each(:set)) AND +state = RUN_QUEUED
 RETURNING id, queue
+
+-- query run_job_lock(id int) -> job int
+SELECT job FROM runs WHERE id = :id
 
 -- query runs_ask_cancel(set json)
 UPDATE runs SET cancel_asked = 1

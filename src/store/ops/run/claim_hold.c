@@ -18,6 +18,19 @@ size_t claim_chunk(size_t room, size_t lanes)
 	return n < CHUNK_MIN ? CHUNK_MIN : n > CHUNK_MAX ? CHUNK_MAX : n;
 }
 
+static struct query held_start(struct claim *c, const struct lane *l, bool stops, struct err *e)
+{
+	struct query q = query_start(c->s->db, Q_LANE_HELD, e);
+
+	query_int(&q, stops);
+	query_int(&q, c->c->now);
+	query_text(&q, l->queue);
+	query_int(&q, l->uid);
+	query_int(&q, l->priority);
+	query_text(&q, c->c->labels ? c->c->labels : "");
+	return q;
+}
+
 /*
  * Sends three statements together: one locks the jobs, the second reads the facts, the third reads
  * the rows that the claim returns. The first one stores the numbers of the runs in a setting of the
@@ -39,9 +52,7 @@ static bool hold_send(struct claim *c, struct claim_prefetch *p, const struct la
 	query_int(&p->hold, c->s->segments);
 	query_int(&p->hold, (int64_t)(n * WINDOW));
 	query_int(&p->hold, c->c->now - OLD);
-	p->held = query_start(c->s->db, Q_LANE_HELD, e);
-	query_int(&p->held, stops);
-	query_int(&p->held, c->c->now);
+	p->held = held_start(c, l, stops, e);
 	p->rows = query_start(c->s->db, Q_LANE_ROWS, e);
 	return query_ahead(&p->hold) && query_ahead(&p->held) && query_ahead(&p->rows);
 }
@@ -85,24 +96,33 @@ static void lane_remember(struct claim *c, const struct lane *l)
 
 /* ---- the replies ---- */
 
-static bool hold_take(struct claim *c, struct lane *l, struct claim_prefetch *p, size_t *ret_n)
+/* The runs that were locked, by the order in which the first statement has seen them. */
+struct hold_result {
+	size_t n;
+	usec_t last_due; /* of the last one; the next chunk of the lane begins after it */
+	int64_t last_id;
+};
+
+static bool hold_take(struct claim *c, struct lane *l, struct claim_prefetch *p, struct hold_result *ret)
 {
 	usec_t rest = USEC_NEVER;
 
 	while (query_row(&p->hold)) {
-		*ret_n += query_get_int(&p->hold) != 0;
+		ret->last_id = query_get_int(&p->hold);
+		ret->last_due = query_get_int(&p->hold);
+		ret->n += ret->last_id != 0;
 		c->passed |= query_get_int(&p->hold) > 0;
 		rest = query_get_int(&p->hold);
 	}
-	if (!p->hold.failed && *ret_n < p->n) {
+	if (!p->hold.failed && ret->n < p->n) {
 		l->read_all = true;
 		l->then = rest;
 	}
 	return !p->hold.failed;
 }
 
-/* A run that has changed before its job was locked is left out; 'passed' makes the next claim read the lane again. */
-static bool held_take(struct claim *c, struct lane *l, struct claim_prefetch *p, size_t wanted)
+/* A run that has changed before its job was locked is left out, and 'passed' makes the next claim read the lane again. */
+static bool held_take(struct claim *c, struct lane *l, struct claim_prefetch *p, const struct hold_result *hold)
 {
 	size_t rows = 0;
 
@@ -110,7 +130,11 @@ static bool held_take(struct claim *c, struct lane *l, struct claim_prefetch *p,
 		claim_add_candidate(l, claim_candidate_read(c, l, &p->held));
 		rows++;
 	}
-	c->passed |= rows < wanted;
+	c->passed |= rows < hold->n;
+	if (hold->n > 0) {
+		l->last_due = hold->last_due;
+		l->last_id = hold->last_id;
+	}
 	return !p->held.failed;
 }
 
@@ -119,14 +143,17 @@ static bool rows_take(struct lane *l, struct claim_prefetch *p, size_t from)
 {
 	while (query_row(&p->rows)) {
 		struct claimed row = claimed_read(&p->rows);
+		size_t at = from;
 
 		row.run->revision = query_get_int(&p->rows);
-		while (from < l->n && l->v[from]->id != row.run->id)
-			from++;
-		if (from < l->n)
-			l->v[from++]->row = row;
-		else
+		while (at < l->n && l->v[at]->id != row.run->id)
+			at++;
+		if (at < l->n) {
+			l->v[at]->row = row;
+			from = at + 1;
+		} else {
 			claimed_done(&row);
+		}
 	}
 	return !p->rows.failed;
 }
@@ -140,7 +167,8 @@ void claim_prefetch_forget(struct claim *c)
 bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e)
 {
 	struct claim_prefetch *p = &c->prefetch;
-	size_t from = l->n, held = 0;
+	struct hold_result hold = {};
+	size_t from = l->n;
 	bool ok;
 
 	if (!prefetch_matches(p, l)) {
@@ -149,13 +177,11 @@ bool claim_hold_runs(struct claim *c, struct lane *l, size_t n, struct err *e)
 			return false;
 	} else if (claim_pauses_matter(c) && !p->stops) {
 		query_done(&p->held);
-		p->held = query_start(c->s->db, Q_LANE_HELD, e);
-		query_int(&p->held, true);
-		query_int(&p->held, c->c->now);
+		p->held = held_start(c, l, true, e);
 	}
-	ok = hold_take(c, l, p, &held) && held_take(c, l, p, held) && rows_take(l, p, from);
+	ok = hold_take(c, l, p, &hold) && held_take(c, l, p, &hold) && rows_take(l, p, from);
 	claim_prefetch_done(p);
-	if (ok && held > 0)
+	if (ok && hold.n > 0)
 		lane_remember(c, l);
 	return ok;
 }

@@ -14,6 +14,7 @@
 #include "store/store_private.h"
 
 #define STEP 500 /* runs per transaction; the next transaction follows at once */
+#define LOOK_AGAIN (10 * USEC_MSEC) /* after a step that found all jobs of late runs locked */
 
 static const char *hold_reason(const struct store *s, const char *reason, const char *queue, int64_t uid, usec_t due_at)
 {
@@ -22,7 +23,7 @@ static const char *hold_reason(const struct store *s, const char *reason, const 
 
 /*
  * In a shared batch the jobs are locked first. Runs of jobs that another batch has locked are left
- * to the next step, which follows at once.
+ * to a later step.
  */
 static struct query expired_runs_start(struct store *s, const struct op_expire *o, struct query *hold, struct err *e)
 {
@@ -74,7 +75,10 @@ bool expired_runs_apply(struct store *s, struct op *const *ops, size_t n, struct
 		AUTO_SET runs = {};
 		AUTO_SET jobs = {};
 
-		if (!expired_runs_find(s, o, &runs, e) || !runs_end_queued(s, &runs, o->now, &o->expired, &jobs, e) ||
+		if (!expired_runs_find(s, o, &runs, e))
+			return false;
+		s->expiry_after = runs.n > 0 ? 0 : o->now + LOOK_AGAIN;
+		if (!runs_end_queued(s, &runs, o->now, &o->expired, &jobs, e) ||
 		    (jobs.n > 0 && !job_finish_idle(s, set_json(&jobs), o->now, NULL, e)))
 			return false;
 	}

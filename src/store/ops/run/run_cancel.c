@@ -52,12 +52,28 @@ static bool run_cancel_one(struct store *s, struct op *op, struct err *e)
 	return row_run_read(s, c->uid, c->id, &c->run, e);
 }
 
+/*
+ * Reads the run. Its job is locked with the batch, unless the run was added after that. Then the
+ * job is locked here if no other batch has it; waiting for it now could end in a deadlock.
+ */
+static bool cancel_read(struct store *s, struct op_run_cancel *c, struct err *e)
+{
+	AUTO_QUERY job = query_start(s->db, Q_RUN_JOB_LOCK, e);
+
+	query_int(&job, c->id);
+	if (!query_ahead(&job) || !row_run_read(s, c->uid, c->id, &c->run, e))
+		return false;
+	if (s->writers_lock != WRITERS_SHARED || !c->run || run_state_final(c->run->state) || query_row(&job))
+		return true;
+	return !job.failed && batch_needs_exclusive(s, e);
+}
+
 bool run_cancel_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct op_run_cancel *c = run_cancel_op(ops[i]);
 
-		if (!row_run_read(s, c->uid, c->id, &c->run, e))
+		if (!cancel_read(s, c, e))
 			return false;
 		if (!c->run) {
 			op_refuse(ops[i], ERR_NOT_FOUND, "no run %lld", (long long)c->id);
