@@ -408,12 +408,12 @@ static enum next failure_action(struct batch *b, int try, struct err *e)
 		err_set(e, ERR_BUSY, "the connection to the store was lost repeatedly"); /* the error if no try is left */
 		return committed ? DONE : AGAIN;
 	case ERR_BUSY:
-		if (!db->reconnects)
-			return GIVE_UP; /* SQLite has waited for the lock already */
 		if (b->s->wants_exclusive) {
 			b->exclusive = true;
 			return AGAIN;
 		}
+		if (!db->reconnects)
+			return GIVE_UP; /* SQLite has waited for the lock already */
 		backoff_sleep(try);
 		return renewal_is_useful(b) ? AGAIN : GIVE_UP;
 	case ERR_FULL:

@@ -85,7 +85,11 @@ static void f_close(struct db *db)
 
 static bool f_prepare(struct db *db, struct err *e)
 {
-	return real_ops->prepare(of(db)->real, e);
+	bool ok = real_ops->prepare(of(db)->real, e);
+
+	/* a SQLite that plays a server has no transaction ids */
+	db->no_xids = of(db)->real->no_xids || (db->ops->reconnects && !real_ops->reconnects);
+	return ok;
 }
 
 static bool f_reconnect(struct db *db, int wait_ms, struct err *e)
