@@ -201,6 +201,8 @@ static void a_follower_of_several_writers_gets_each_event_once_and_in_order(void
 		store_free(w[i].s);
 	}
 	assert_int_equal(seen, WRITERS * BATCHES * 3);
+	put(f->store, 1); /* on a busy machine the old node may have left after the last batch of the writers */
+	put(f->store, 2);
 	old = newest_id(state);
 	assert_true(old > WRITERS * BATCHES * 3 + SLOT); /* the numbers have changed */
 }
