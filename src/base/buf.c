@@ -81,15 +81,9 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 /* Lists and statements consist mostly of numbers, for which printf() would take most of the time. */
 void buf_json_int(struct buf *b, int64_t n)
 {
-	char digits[24], *p = digits + sizeof(digits);
-	uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
+	char digits[TEXT_INT];
 
-	do {
-		*--p = (char)('0' + rest % 10);
-	} while (rest /= 10);
-	if (n < 0)
-		*--p = '-';
-	buf_add(b, p, (size_t)(digits + sizeof(digits) - p));
+	buf_str(b, text_from_int(digits, n));
 }
 
 void buf_json_str(struct buf *b, const char *s)

@@ -205,6 +205,20 @@ void blob_done(struct blob *b)
 	*b = (struct blob){};
 }
 
+const char *text_from_int(char digits[TEXT_INT], int64_t n)
+{
+	char *p = digits + TEXT_INT - 1;
+	uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
+
+	*p = '\0';
+	do
+		*--p = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (n < 0)
+		*--p = '-';
+	return p;
+}
+
 bool text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret)
 {
 	bool negative = *s == '-';

@@ -44,6 +44,9 @@ void blob_done(struct blob *b);
 /*
  * These parse the whole text. Leading blanks, trailing characters and unexpected signs are refused.
  */
+#define TEXT_INT 24
+/* Returns the decimal digits of a number, which it writes into 'digits'. Faster than printf. */
+const char *text_from_int(char digits[TEXT_INT], int64_t n);
 bool text_parse_int(const char *s, int64_t min, int64_t max, int64_t *ret);
 bool text_parse_size(const char *s, int64_t *ret);                   /* 4096 64K 10M 1G */
 

@@ -97,3 +97,8 @@ void wakeup_peers_send(struct store *s, bool started)
 	if (s->db->ops->notify)
 		s->db->ops->notify(s->db);
 }
+
+void wakeup_peers_lost(struct store *s)
+{
+	s->notify_pending |= s->notify && s->db->ops->reconnects;
+}

@@ -36,3 +36,5 @@ void wakeup_peers_of_events(struct store *s);
  * has started runs.
  */
 void wakeup_peers_send(struct store *s, bool started);
+/* The commit of this batch failed, or its reply was lost: the notification may be lost, too, and is repeated. */
+void wakeup_peers_lost(struct store *s);

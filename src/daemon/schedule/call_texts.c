@@ -46,23 +46,12 @@ static void put(struct call_texts *t, const char *key, const char *value)
 		put_joined(t, key, "=", value);
 }
 
-static const char *number_text(char digits[24], int64_t value /* not negative */)
-{
-	char *at = digits + 23;
-
-	*at = '\0';
-	do
-		*--at = (char)('0' + value % 10);
-	while (value /= 10);
-	return at;
-}
-
 static void put_number(struct call_texts *t, const char *key, int64_t value)
 {
-	char digits[24];
+	char digits[TEXT_INT];
 
 	if (value)
-		put(t, key, number_text(digits, value));
+		put(t, key, text_from_int(digits, value));
 }
 
 /* ---- headers that the scheduler sets ---- */
@@ -90,9 +79,9 @@ static void put_own_headers(struct call_texts *t, const struct call_source *from
 	if (r->job_name)
 		strv_take(&t->texts, xprintf("header=Jobsched-Job: %s %" PRId64, r->job_name, r->job));
 	else
-		put_joined(t, "header=Jobsched-Job: ", number_text(digits, r->job), "");
-	put_joined(t, "header=Jobsched-Run: ", number_text(digits, r->id), "");
-	put_joined(t, "header=Jobsched-Attempt: ", number_text(digits, r->attempt), "");
+		put_joined(t, "header=Jobsched-Job: ", text_from_int(digits, r->job), "");
+	put_joined(t, "header=Jobsched-Run: ", text_from_int(digits, r->id), "");
+	put_joined(t, "header=Jobsched-Attempt: ", text_from_int(digits, r->attempt), "");
 	put_joined(t, "header=Jobsched-Slot: ", rfc3339_format(r->slot, slot), "");
 	if (from->callback)
 		put_joined(t, "header=Jobsched-Callback: ", from->callback, "");

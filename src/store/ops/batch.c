@@ -460,6 +460,7 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 			next = DONE;
 		} else {
 			wakeup_claim_unknown(s);
+			wakeup_peers_lost(s);
 			next = failure_action(&b, try, &why);
 		}
 	}

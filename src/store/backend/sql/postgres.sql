@@ -1374,15 +1374,17 @@ SELECT job FROM job_tags WHERE key = :key AND job = {ids}
 
 -- ======== run progress ========
 
+-- The claimed runs that have started, if their fence and node are still the same.
+-- define start_runs = UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
+--	first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
+--	attempt = greatest(runs.attempt, given.attempt)
+--	FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text,
+--		attempt bigint, at bigint) {each_run}) AS given
+--	WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = given.node
+--		AND runs.state = RUN_CLAIMED, false)
+
 -- query runs_started(set json) -> id int, queue text
-UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
-	first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
-	attempt = greatest(runs.attempt, given.attempt)
-FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text,
-	attempt bigint, at bigint) {each_run}) AS given
-WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = given.node
-	AND runs.state = RUN_CLAIMED, false)
-RETURNING id, queue
+{start_runs} RETURNING id, queue
 
 -- query runs_lock(set json) -> id int, job int, uid int, state int, fence int, node text, queue text,
 --	reason text, cancel_asked int, job_state int, slot_last int, notifies int, chained int, slot int
@@ -1443,14 +1445,7 @@ WHERE attempts.run = {ids} AND attempts.fence = (SELECT max(other.fence) FROM at
 
 -- The same, and fails unless all of them have moved.
 -- query runs_started_all(set json, n int)
-WITH moved AS (UPDATE runs SET state = RUN_RUNNING, started_at = given.at,
-		first_start = CASE WHEN runs.first_start = 0 THEN given.at ELSE runs.first_start END,
-		attempt = greatest(runs.attempt, given.attempt)
-	FROM (SELECT given.* FROM jsonb_to_recordset(:set) AS given(run bigint, fence bigint, node text,
-		attempt bigint, at bigint) {each_run}) AS given
-	WHERE runs.id = given.run AND coalesce(runs.fence = given.fence AND runs.node = given.node
-		AND runs.state = RUN_CLAIMED, false)
-	RETURNING id)
+WITH moved AS ({start_runs} RETURNING id)
 SELECT FROM moved HAVING 1 / (count(*) = :n)::int = 1
 
 -- query attempts_started(set json)
