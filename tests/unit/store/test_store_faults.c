@@ -8,6 +8,7 @@
 #include "unit/store/fault_world.h"
 #include "unit/store/store_suite.h"
 #include <string.h>
+#include <time.h>
 
 #define CALLS_MAX 100000
 
@@ -188,6 +189,30 @@ static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state
 	place_drop(where);
 }
 
+/* The reply to the commit that carries a notification is lost. */
+static void a_notification_is_repeated_after_a_lost_commit(void **state)
+{
+	AUTO_TEXT where = place_new();
+	struct fault fault = {};
+	struct store *s = open_faulty(where, &fault, true);
+	AUTO(op) *one = op_node_open(NODE, "one", "spawner-of-one");
+	AUTO(op) *two = op_node_open("node-two-engine", "two", "spawner-of-two");
+	struct op *add = op_add(NULL, NULL, NULL);
+
+	(void)state;
+	assert_true(apply_one(s, one) && apply_one(s, two));
+	/* The notification of the opened nodes is sent. The next one comes more than a second later and is not delayed. */
+	for (int i = 0; i < 2; i++) {
+		nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 100000000}, NULL);
+		assert_false(apply_all(s, NULL, 0).notify_pending);
+	}
+	fault = (struct fault){.mode = FAULT_COMMITTED, .calls_left = 1};
+	assert_true(apply_all(s, &add, 1).notify_pending && add->ok && fault.fired);
+	op_free(add);
+	store_free(s);
+	place_drop(where);
+}
+
 /* The caller keeps the operation and repeats it. An end that counted as refused would be lost. */
 static void a_connection_that_is_lost_each_time_means_that_nothing_happened(void **state)
 {
@@ -226,6 +251,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_lost_connection_is_made_again_and_nothing_is_done_twice),
 	cmocka_unit_test(an_unconfirmed_commit_is_found_by_its_witness_row),
 	cmocka_unit_test(a_batch_with_a_failing_statement_keeps_its_good_members),
+	cmocka_unit_test(a_notification_is_repeated_after_a_lost_commit),
 	cmocka_unit_test(a_connection_that_is_lost_each_time_means_that_nothing_happened),
 };
 const struct suite_part store_faults_part = {tests, ELEMENTS(tests)};
