@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store with many recurring jobs: load, size, start-up, memory, lists, and a steady rate of slots. By hand; figures, no test.
 
-  top_builddir=build tests/bench/bench_scale.py sqlite|postgresql JOBS [RATE [SECONDS]]
+  top_builddir=build tests/bench/bench_scale.py [OPTION...] sqlite|postgresql JOBS
+    --rate N       so many of the jobs become due in each second. The node is drained, so every run expires at its deadline: the
+                   planner writes each run and the outcome is recorded, but no process is started
+    --seconds N    how long slots are due with --rate; 600 if not given
+    --first TIME   the first slot, in seconds since 1970, if the load takes longer than expected
+    --state DIR    keep the SQLite store in DIR; a store that is there is used as it is and nothing is loaded
+    --load-only    only load the jobs
 
-With RATE, that many of the jobs become due in each second, for SECONDS (600 if not given). The node is drained, so every run
-expires at its deadline: the planner writes each run and the outcome is recorded, but no process is started.
 Needs tests/integration/fill_store in the build directory ('make tests/integration/fill_store').
 """
+import argparse
 import contextlib
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -19,9 +25,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import BUILD, Daemon, enter_pid_namespace
 from pg import Server
 
-CHUNK = 100000   # jobs that one call of fill_store adds
+CHUNK = 10000    # jobs of one transaction of the load, without --rate
+PARTS = 10       # of the load; each is reported
 IDLE = 30        # seconds of the measurement without work
 DEADLINE = 1     # seconds from the slot to the expiry of a run
+LOAD = {"sqlite": 40e-6, "postgresql": 150e-6}  # seconds of the load per job, at most
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -36,14 +44,24 @@ def cpu(pid):
     return (int(words[11]) + int(words[12])) / TICKS
 
 
+def children_cpu():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def fill(where, count, chunk, every, first):
     """Adds 'count' jobs. The jobs of each chunk are due in the same second, one second after those of the chunk before."""
-    for at in range(0, count, chunk):
-        due = first + at // chunk
-        start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(due))
-        spec = '{"command":["true"],"schedule":["R/%s/PT%dS"],"deadline":"%ds"}' % (start, every, DEADLINE)
-        subprocess.run([os.path.join(BUILD, "tests/integration/fill_store"), where, str(os.getuid()), "root", str(min(chunk, count - at)), "default",
-                        "0", "0", "%d" % (due * 1000000), spec], check=True, stdout=subprocess.DEVNULL)
+    spec = '{"command":["true"],"schedule":["R/@SLOT@/PT%dS"],"deadline":"%ds"}' % (every, DEADLINE)
+    chunks = count // chunk
+    for part in range(PARTS):
+        at, end = chunks * part // PARTS, chunks * (part + 1) // PARTS
+        if at == end:
+            continue
+        began, used = time.monotonic(), children_cpu()
+        subprocess.run([os.path.join(BUILD, "tests/integration/fill_store"), where, str(os.getuid()), "root", str(chunk), "default",
+                        "0", "0", "%d" % ((first + at) * 1000000), spec, str(end - at), "1000000"], check=True, stdout=subprocess.DEVNULL)
+        print("load: %d jobs, the last %d in %.1f s with %.1f us of CPU per job" % (
+            end * chunk, (end - at) * chunk, time.monotonic() - began, (children_cpu() - used) * 1e6 / ((end - at) * chunk)), flush=True)
 
 
 def timed(d, *words):
@@ -52,11 +70,14 @@ def timed(d, *words):
     print("jobctl %s: %.3f s" % (" ".join(words), time.monotonic() - began), flush=True)
 
 
-def measure(d, where, size, jobs, chunk, every, first):
+def load(where, size, jobs, chunk, every, first):
     began = time.monotonic()
     fill(where, jobs, chunk, every, first)
     took = time.monotonic() - began
     print("load: %.1f s, %.0f jobs/s; %.0f bytes per job" % (took, jobs / took, size() / jobs), flush=True)
+
+
+def measure(d):
     began = time.monotonic()
     d.start(wait=False)
     d.wait_ready(300)
@@ -92,25 +113,40 @@ def steady(d, query, rate, seconds, first):
     timed(d, "list", "--sort", "next", "--limit", "20")
 
 
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("kind", choices=("sqlite", "postgresql"))
+    p.add_argument("jobs", type=int)
+    p.add_argument("--rate", type=int, default=0)
+    p.add_argument("--seconds", type=int, default=600)
+    p.add_argument("--first", type=int)
+    p.add_argument("--state")
+    p.add_argument("--load-only", action="store_true")
+    a = p.parse_args()
+    if a.first is None:
+        a.first = int(time.time() + (a.jobs * LOAD[a.kind] + IDLE + 60 if a.rate else 86400))
+    return a
+
+
 def main():
     enter_pid_namespace()
-    kind, jobs = sys.argv[1], int(sys.argv[2])
-    rate, seconds = (int(sys.argv[3]) if len(sys.argv) > 3 else 0), (int(sys.argv[4]) if len(sys.argv) > 4 else 600)
-    # the load takes 25 to 150 us per job; the first slot must be later
-    first = int(time.time() + (jobs * 150e-6 + IDLE + 60 if rate else 86400))
+    a = arguments()
     with contextlib.ExitStack() as stack:
-        if kind == "postgresql":
+        if a.kind == "postgresql":
             server = stack.enter_context(Server())
             where, size = server.url, lambda: int(server.sql("SELECT pg_database_size('postgres')")[0][0])
             query = lambda text: [[int(v) for v in row] for row in server.sql(text)]
-        d = stack.enter_context(Daemon("store = %s\n" % where if kind == "postgresql" else ""))
-        if kind == "sqlite":
+        d = stack.enter_context(Daemon("store = %s\n" % where if a.kind == "postgresql" else "", state=a.state))
+        if a.kind == "sqlite":
             os.makedirs(d.state, exist_ok=True)
             where, size = d.db_path, lambda: sum(os.path.getsize(d.db_path + end) for end in ("", "-wal") if os.path.exists(d.db_path + end))
             query = lambda text: sqlite3.connect("file:%s?mode=ro" % d.db_path, uri=True).execute(text).fetchall()
-        measure(d, where, size, jobs, rate or CHUNK, jobs // rate if rate else 3600, first)
-        if rate:
-            steady(d, query, rate, seconds, first)
+        if not (a.state and os.path.exists(d.db_path)):
+            load(where, size, a.jobs, a.rate or CHUNK, a.jobs // a.rate if a.rate else 3600, a.first)
+        if not a.load_only:
+            measure(d)
+            if a.rate:
+                steady(d, query, a.rate, a.seconds, a.first)
 
 
 if __name__ == "__main__":
