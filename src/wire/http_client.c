@@ -21,6 +21,7 @@
 #include <sys/un.h>
 
 #define CONNECT_TIMEOUT_SEC 10 /* connect() blocks while the backlog of the socket is full */
+#define CONNECTIONS_MAX 3      /* of one request */
 
 struct http_client {
 	char *path;    /* owned: of the Unix socket; NULL: over TCP */
@@ -314,26 +315,26 @@ static bool exchange_once(struct http_client *c, const struct buf *request, usec
 }
 
 /*
- * Sends a request and reads the head of the response. The daemon may have closed a kept connection
- * meanwhile; then a GET, or a request of which nothing was sent, is sent again on a new connection.
+ * Sends a request and reads the head of the response. The daemon closes a connection that was idle for
+ * too long, also a new one if this process got no CPU time before it sent its request. Then a request
+ * of which nothing was sent, or a GET on a kept connection, is sent again on a new connection.
  */
 static bool exchange(struct http_client *c, const char *method, const char *path, const char *body,
 	usec_t until, struct err *e)
 {
 	AUTO_DONE(buf) request = {};
-	bool is_get = strcmp(method, "GET") == 0, sent;
+	bool is_get = strcmp(method, "GET") == 0, sent = false;
 
 	render_request(c, &request, method, path, body);
 	if (c->fd < 0 && !reconnect(c, e))
 		return false;
-	if (exchange_once(c, &request, until, &sent, e))
-		return true;
-	if (!c->fresh && (is_get || !sent) && c->response.got == 0 &&
-		!http_response_is_late(until)) {
-		if (!reconnect(c, e))
-			return false;
+	for (int left = CONNECTIONS_MAX; left > 0; left--) {
 		if (exchange_once(c, &request, until, &sent, e))
 			return true;
+		if ((sent && (!is_get || c->fresh)) || c->response.got > 0 || http_response_is_late(until))
+			break;
+		if (left > 1 && !reconnect(c, e))
+			return false;
 	}
 	close_connection(c);
 	if (sent && !is_get && e && e->kind == ERR_UNREACHABLE)

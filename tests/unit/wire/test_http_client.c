@@ -34,6 +34,7 @@ struct server {
 	struct step steps[STEPS_MAX];
 	struct buf requests;     /* all requests; valid after the thread has ended */
 	int connections;
+	_Atomic int closed;      /* connections that the server has closed between two steps */
 };
 
 /* Reads one request: the head, then the number of bytes given by its length. */
@@ -93,6 +94,7 @@ static void *serve(void *arg)
 			break;
 		if (!t->reply && (t + 1)->request) {
 			close(fd);
+			s->closed++;
 			fd = accept_client(s);
 		}
 	}
@@ -418,6 +420,19 @@ static void a_read_on_a_closed_kept_connection_is_sent_again(void **state)
 	assert_int_equal(s.connections, 2);
 }
 
+static void a_write_on_a_new_connection_that_was_closed_unused_is_sent_again(void **state)
+{
+	(void)state;
+	SERVER({.pause_ms = 1}, {.reply = OK "Content-Length: 2\r\n\r\n[]", READ_REQUEST});
+	for (int i = 0; i < 10000 && !s.closed; i++)
+		poll(NULL, 0, 1);
+	assert_int_equal(s.closed, 1);
+	assert_true(http_client_call(c, "POST", "/", NULL, 20000, &got, &e));
+	assert_true(json_is_array(got));
+	end(&s, &c);
+	assert_int_equal(s.connections, 2);
+}
+
 /* ---- timeouts ---- */
 
 static void a_server_that_does_not_respond_causes_a_timeout(void **state)
@@ -543,6 +558,7 @@ int main(void)
 		TEST(a_write_with_an_incomplete_response_is_uncertain),
 		TEST(a_read_with_an_incomplete_response_is_unreachable),
 		TEST(a_read_on_a_closed_kept_connection_is_sent_again),
+		TEST(a_write_on_a_new_connection_that_was_closed_unused_is_sent_again),
 		TEST(a_server_that_does_not_respond_causes_a_timeout),
 		TEST(a_slow_server_causes_a_timeout_of_the_whole_call),
 		TEST(a_stream_is_passed_on_as_it_arrives),
