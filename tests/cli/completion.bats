@@ -101,7 +101,7 @@ in_zsh() {
 	# a daemon that accepts and does not answer: the process ends itself
 	python3 -c 'import socket, sys, time
 s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(5); print("up", flush=True); time.sleep(60)' "$DIR/mute" >"$DIR/up" 3>&- &
-	for _ in $(seq 100); do [ -s "$DIR/up" ] && break; sleep 0.05; done
+	eventually [ -s "$DIR/up" ]
 	SECONDS=0
 	run env JOBSCHED_SOCKET="$DIR/mute" timeout 30 jobctl __complete line 'show back'
 	[ "$status" -ne 124 ]

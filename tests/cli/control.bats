@@ -180,23 +180,17 @@ load daemon
 
 @test "cancel removes runs that were planned ahead" {
 	jobctl add -n soon --in 4s -- true
-	for i in $(seq 100); do
-		[ "$(jobctl runs soon --planned --json | jq length)" = 0 ] || break
-		sleep 0.1
-	done
+	eventually listed 1 soon --planned
 	jobctl cancel soon
 	[ "$(jobctl runs soon --planned --json | jq length)" = 0 ]
 }
 
 @test "cancel lists running runs and the command that ends them" {
-	id=$(jobctl add -n many --manual --overlap allow -- sleep 60)
+	id=$(jobctl add -n many --manual --overlap allow -- sleep 600)
 	for i in 1 2 3 4 5; do
 		jobctl run many
 	done
-	for i in $(seq 100); do
-		[ "$(jobctl runs many --state running --json | jq length)" = 5 ] && break
-		sleep 0.1
-	done
+	eventually listed 5 many --state running
 	run --separate-stderr jobctl cancel many
 	[[ "$stderr" == *" and 2 more are still running (jobctl cancel --running $id); to undo: "* ]]
 	run --separate-stderr jobctl cancel --running "$id"
@@ -315,10 +309,7 @@ load daemon
 	id=$(jobctl add -n byhand --manual -- 'echo hello')
 	jobctl log -f byhand >"$DIR/out" 2>"$DIR/err" 3>&- &
 	follower=$!
-	for i in $(seq 100); do
-		[ -s "$DIR/err" ] && break
-		sleep 0.1
-	done
+	eventually [ -s "$DIR/err" ]
 	[ "$(cat "$DIR/err")" = "job $id has no run yet; waiting for one (jobctl why $id)" ]
 	jobctl run byhand
 	wait $follower

@@ -22,19 +22,32 @@ daemon_start() {
 
 # The pid of the daemon is in $DIR/pid. A test that restarts the daemon updates it.
 engine_start() {
-	local i
-
 	jobschedd --user </dev/null >>"$DIR/log" 2>&1 3>&- &
 	echo $! >"$DIR/pid"
 	disown
-	for i in $(seq 200); do
-		if jobctl --user status >/dev/null 2>&1; then
-			return 0
-		fi
-		sleep 0.05
-	done
+	eventually jobctl --user status >/dev/null 2>&1 && return
 	cat "$DIR/log" >&2
 	return 1
+}
+
+# eventually COMMAND: repeats the command until it succeeds, for at most two minutes
+eventually() {
+	local end=$((SECONDS + 120))
+
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+# listed COUNT WORD...: 'jobctl runs WORD...' lists so many runs
+listed() {
+	[ "$(jobctl runs "${@:2}" --json | jq length)" = "$1" ]
+}
+
+# has_socket PID: the process has opened a socket
+has_socket() {
+	ls -l "/proc/$1/fd" | grep -q socket
 }
 
 end_process() {

@@ -248,6 +248,9 @@ pages() {
 }
 
 @test "list --watch repeats the list" {
-	run timeout 3 jobctl list web-1 --watch
-	[ "$(grep -c web-1 <<<"$output")" -eq 2 ]
+	jobctl list web-1 --watch >"$DIR/watched" 3>&- &
+	local watcher=$!
+	twice() { [ "$(grep -c web-1 "$DIR/watched")" -ge 2 ]; }
+	eventually twice
+	kill $watcher
 }

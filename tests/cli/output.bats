@@ -44,20 +44,18 @@ load daemon
 }
 
 @test "log -f shows output while the run continues" {
-	job=$(jobctl add -- 'echo one; sleep 0.5; echo two')
+	job=$(jobctl add -- "echo one; until [ -e '$DIR/go on' ]; do sleep 0.02; done; echo two")
 	jobctl log -f "$job" >"$DIR/followed" 3>&- &
-	for i in $(seq 100); do
-		[ -s "$DIR/followed" ] && break
-		sleep 0.02
-	done
+	eventually [ -s "$DIR/followed" ]
 	[ "$(cat "$DIR/followed")" = one ]
+	touch "$DIR/go on"
 	wait $!
 	[ "$(cat "$DIR/followed")" = $'one\ntwo' ]
 }
 
 @test "log -f waits for a run that has not started" {
 	job=$(jobctl add --in 1s -- echo late)
-	[ "$(timeout 10 jobctl log -f "$job")" = late ]
+	[ "$(timeout 120 jobctl log -f "$job")" = late ]
 }
 
 @test "log of a job that has not run shows the next slot" {
@@ -138,7 +136,8 @@ load daemon
 	job=$(jobctl add --in 4s -- true)
 	until [ -n "$(jobctl runs "$job" --planned -o name)" ]; do sleep 0.1; done
 	ref=$(jobctl runs "$job" --planned -o name)
-	jobctl wait --timeout 30s "$ref" > "$BATS_TEST_TMPDIR/said" 2>&1 &
+	jobctl wait --timeout 120s "$ref" > "$BATS_TEST_TMPDIR/said" 2>&1 &
+	eventually has_socket $!
 	sleep 0.3
 	jobctl set "$job" in=1h
 	wait $! && status=0 || status=$?
@@ -148,11 +147,11 @@ load daemon
 
 @test "wait --timeout exits with 8" {
 	job=$(jobctl add -- sleep 30)
-	run timeout 5 jobctl wait --timeout 300ms "$job"
+	run timeout 120 jobctl wait --timeout 300ms "$job"
 	[ "$status" -eq 8 ]
 	jobctl cancel --running "$job"
 	future=$(jobctl add --in 1h -- true)
-	run timeout 5 jobctl wait --timeout 300ms "$future"
+	run timeout 120 jobctl wait --timeout 300ms "$future"
 	[ "$status" -eq 8 ]
 }
 
@@ -168,7 +167,7 @@ load daemon
 
 @test "wait waits for the next run of a job that has none" {
 	job=$(jobctl add --in 1s -- true)
-	run timeout 10 jobctl wait "$job"
+	run timeout 120 jobctl wait "$job"
 	[ "$status" -eq 0 ]
 }
 
@@ -178,8 +177,9 @@ load daemon
 }
 
 @test "an interrupted wait exits with 130 and does not affect the job" {
-	job=$(jobctl add -- sleep 30)
-	run bash -c "set -m; jobctl wait $job & sleep 0.3; kill -INT \$!; wait \$!; echo \$?"
+	job=$(jobctl add -- sleep 600)
+	eventually listed 1 "$job" --state running
+	run bash -c "set -m; jobctl wait $job & until ls -l /proc/\$!/fd | grep -q socket; do sleep 0.02; done; kill -INT \$!; wait \$!; echo \$?"
 	[ "${lines[-1]}" = 130 ]
 	[ "$(jobctl runs "$job" --json | jq -r '.[0].state')" = running ]
 	jobctl cancel --running "$job"
@@ -191,7 +191,8 @@ load daemon
 	log=$!
 	jobctl wait "$job" 2>"$DIR/said" 3>&- &
 	wait=$!
-	until [ -s "$DIR/followed" ] && ls -l /proc/$wait/fd | grep -q socket; do sleep 0.02; done
+	eventually [ -s "$DIR/followed" ]
+	eventually has_socket $wait
 	sleep 0.5
 	kill -9 "$(cat "$DIR/pid")"
 	sleep 0.3

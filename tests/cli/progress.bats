@@ -4,11 +4,17 @@
 
 load daemon
 
-# Stops the daemon for longer than the delay of the progress line while a command waits for it.
+# The stopped daemon has a client that it has not accepted: Recv-Q is the length of the queue. The daemon binds its socket
+# as .api and renames it.
+client_waits() {
+	[ "$(ss -xlH src "$XDG_RUNTIME_DIR/jobsched/.api" | awk '{ print $3 }')" -ge 1 ]
+}
+
+# Stops the daemon until a command has waited for it for longer than the delay of the progress line.
 # slowly COMMAND...
 slowly() {
 	kill -STOP "$(cat "$DIR/pid")"
-	(sleep 2.2; kill -CONT "$(cat "$DIR/pid")") 3>&- &
+	(eventually client_waits; sleep 2.2; kill -CONT "$(cat "$DIR/pid")") 3>&- &
 	"$@"
 	wait
 }

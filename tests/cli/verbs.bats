@@ -174,9 +174,9 @@ load daemon
 
 @test "a job can be repeated" {
 	job=$(jobctl add -n again --every 1s -- true)
-	sleep 3.2
+	repeated() { [ "$(jobctl runs "$job" --state succeeded -o jsonl | wc -l)" -ge 2 ]; }
+	eventually repeated
 	jobctl cancel again
-	[ "$(jobctl runs "$job" --state succeeded -o jsonl | wc -l)" -ge 2 ]
 }
 
 @test "the same key adds one job; another definition is a conflict" {
@@ -392,10 +392,7 @@ load daemon
 	kill -STOP "$pid"
 	jobctl status >"$DIR/silent.out" 2>"$DIR/silent.err" 3>&- &
 	asking=$!
-	for i in $(seq 600); do
-		[ ! -s "$DIR/silent.err" ] || break
-		sleep 0.1
-	done
+	eventually [ -s "$DIR/silent.err" ]
 	kill -CONT "$pid"
 	wait "$asking"
 	[[ "$(cat "$DIR/silent.err")" == "the daemon at '$DIR/run/jobsched/jobsched.sock' is stopped ('kill -CONT $pid' resumes it) and has not answered for 3 s"* ]]

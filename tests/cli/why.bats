@@ -72,11 +72,8 @@ setup_file() {
 }
 
 @test "list and show show what a job waits for" {
-	for i in $(seq 50); do
-		[[ $(jobctl list again) == *" retry "* ]] && break
-		sleep 0.1
-	done
-	[[ $(jobctl list again) == *" retry "* ]]
+	again_waits() { [[ $(jobctl list again) == *" retry "* ]]; }
+	eventually again_waits
 	[[ $(jobctl show again) == *"waits"*"1 attempt failed; the next one is due at "* ]]
 	[ "$(jobctl runs again --json | jq -r '.[0].waiting_for.code')" = retry ]
 	[ "$(jobctl list hourly --json | jq '.[0].waiting_for')" = null ]

@@ -219,7 +219,9 @@ def lists_show_the_next_and_the_last_run():
     for name in ("second", "several", "jitter", "missed"):
         job = s.listed[name]
         assert abs(instant(job["next_at"]) - now) < 10 * SECOND, job
-        assert job["last_run"]["state"] in ("succeeded", "running", "claimed"), job
+        # 'skipped': on a busy machine the run of the slot before may still have been active
+        assert job["last_run"]["state"] in ("succeeded", "running", "claimed", "skipped"), job
+        assert abs(instant(job["last_run"]["slot"]) - now) < 15 * SECOND, job
     assert s.listed["boot"]["next_at"] is None and s.listed["boot"]["last_run"] is None
     assert s.listed["follower-once"]["next_at"] is None, s.listed["follower-once"]
     assert s.listed["follower-once"]["last_run"]["state"] == "succeeded", s.listed["follower-once"]
