@@ -32,7 +32,7 @@ class Mixed:
         self.c, self.until, self.counts, self.bad, self.most = cluster, time.monotonic() + seconds, {}, [], 0
         self.lock = threading.Lock()
         self.env = {"LEDGER": os.path.join(cluster.dir, "mixed")}
-        api = Api(cluster.nodes[0].socket)
+        api = cluster.nodes[0].api()
         api.call("PUT", "/v1/queues/few", {"max_running": FEW})
         self.jobs = [self.added(api, "shared-%d" % i, i) for i in range(SHARED)]
 
@@ -88,7 +88,7 @@ class Mixed:
 
     def settle(self):
         """Stops all schedules and waits until all runs have ended."""
-        api = Api(self.c.nodes[0].socket)
+        api = self.c.nodes[0].api()
         for job in self.jobs:
             api.call("DELETE", "/v1/jobs/%d" % job)
         wait_until("all runs have ended", 120, lambda: self.c.server.sql("SELECT count(*) FROM jobsched.runs WHERE ended_at = 0")[0][0] == "0", 0.5)
@@ -123,4 +123,5 @@ def main():
         far.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
