@@ -54,7 +54,7 @@ class Upgrade(Mixed):
                 self.counts[what] = self.counts.get(what, 0) + 1
                 if status >= 300 and status not in REFUSALS:
                     self.bad.append((what, status, answer))
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def submit(self, node, number):
         n = 0
@@ -68,7 +68,7 @@ class Upgrade(Mixed):
                     self.acknowledged.append(token)
                 else:
                     self.bad.append(("token", status, answer))
-            time.sleep(0.01)
+            time.sleep(0.05)
 
     def run(self, upgrades):
         submitters = [threading.Thread(target=self.submit, args=(d, i)) for i, d in enumerate(self.c.nodes)]
@@ -78,6 +78,12 @@ class Upgrade(Mixed):
         super().run()
         for t in submitters:
             t.join()
+        for d in self.c.nodes:
+            d.api_ = Api(d.socket, contract=None)  # the old connections have been idle
+
+    def settle(self):
+        self.c.nodes[0].api().post("/v1/jobs/%d/cancel" % self.each)
+        super().settle()
 
     def judge(self):
         super().judge()
