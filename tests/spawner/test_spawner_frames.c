@@ -144,7 +144,7 @@ static void malformed_frames_close_only_their_connection(void **state)
 		spoil_direction, spoil_run, spoil_fence, spoil_timeout, spoil_grace, spoil_limit, spoil_part,
 		spoil_stdin, spoil_fds, spoil_again};
 	AUTO_DONE(start_plan) p = rig_plan(&g, "echo never >$RIG/never");
-	AUTO_FD payload = payload_memfd(&p, NULL);
+	AUTO_FD payload = payload_memfd(&p, FRAME_VERSION, NULL);
 
 	(void)state;
 	for (size_t i = 0; i < ELEMENTS(spoils); i++) {
@@ -230,7 +230,7 @@ static void invalid_payloads_in_the_frame_close_the_connection(void **state)
 	AUTO_DONE(buf) payload = {};
 
 	(void)state;
-	assert_true(payload_encode(&p, &payload, NULL));
+	assert_true(payload_encode(&p, FRAME_VERSION, &payload, NULL));
 	assert_in_range(payload.len, 1, FRAME_PAYLOAD_MAX);
 	for (size_t i = 0; i < 4; i++) {
 		int fd = raw_greeted_newest();

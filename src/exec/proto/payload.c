@@ -5,15 +5,16 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "core/job/trace.h"
 #include "core/start/start_plan.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-bool payload_encode(const struct start_plan *p, struct buf *ret, struct err *e)
+bool payload_encode(const struct start_plan *p, uint32_t version, struct buf *ret, struct err *e)
 {
-	struct payload_head head = {.magic = PAYLOAD_MAGIC, .vars = (uint32_t)p->vars.n};
+	struct payload_head head = {.magic = PAYLOAD_MAGIC};
 	size_t order_end;
 
 	buf_add(ret, &head, sizeof(head));
@@ -21,24 +22,27 @@ bool payload_encode(const struct start_plan *p, struct buf *ret, struct err *e)
 		return false;
 	order_end = ret->len;
 	head.order_len = (uint32_t)(order_end - sizeof(head));
-	memcpy(ret->data, &head, sizeof(head));
 	for (size_t i = 0; i < p->vars.n; i++) {
 		/* The spawner would close the connection. */
 		if (!start_plan_var_valid(p->vars.v[i]))
 			return err_set(e, ERR_INVALID, "the variable '%.40s' of the run is not a line of the form NAME=value", p->vars.v[i]);
+		if (version < PAYLOAD_TRACE_VERSION && trace_var_valid(p->vars.v[i]))
+			continue;
 		buf_add(ret, p->vars.v[i], strlen(p->vars.v[i]) + 1);
+		head.vars++;
 	}
+	memcpy(ret->data, &head, sizeof(head));
 	if (p->vars.n > START_PLAN_VARS_MAX || ret->len > order_end + PAYLOAD_VARS_BYTES)
 		return err_set(e, ERR_TOO_LARGE, "too many variables for one run");
 	return true;
 }
 
-int payload_memfd(const struct start_plan *p, struct err *e)
+int payload_memfd(const struct start_plan *p, uint32_t version, struct err *e)
 {
 	AUTO_DONE(buf) b = {};
 	int fd;
 
-	if (!payload_encode(p, &b, e))
+	if (!payload_encode(p, version, &b, e))
 		return -1;
 	fd = io_memfd_sealed("jobsched-start", b.data, b.len);
 	if (fd < 0)

@@ -35,10 +35,12 @@ struct payload {
 	size_t vars_n;
 };
 
-/* Appends the encoded payload to an empty buffer. */
-bool payload_encode(const struct start_plan *p, struct buf *ret, struct err *e);
+#define PAYLOAD_TRACE_VERSION 3 /* spawners of earlier protocol versions refuse the variables of a trace; they get none */
+
+/* Appends the encoded payload for a spawner of this protocol version to an empty buffer. */
+bool payload_encode(const struct start_plan *p, uint32_t version, struct buf *ret, struct err *e);
 /* The same in a sealed memfd. Returns a descriptor, or -1 and sets *e. */
-int payload_memfd(const struct start_plan *p, struct err *e);
+int payload_memfd(const struct start_plan *p, uint32_t version, struct err *e);
 bool payload_parse(struct payload *ret, const void *data, size_t len, struct err *e);
 /* Checks the seals of the memfd first. */
 bool payload_read(struct payload *ret, int fd, struct err *e);

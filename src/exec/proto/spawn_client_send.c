@@ -121,12 +121,12 @@ static bool payload_fits(const struct spawn_client *c, const struct frame_start 
  * Opens the descriptors of a start, in the order of struct frame_start. On failure all of them are
  * closed.
  */
-static bool start_fds_open(const struct start_plan *p, const struct frame_start *s,
+static bool start_fds_open(const struct start_plan *p, uint32_t version, const struct frame_start *s,
 	int fds[FRAME_FDS_MAX], size_t *ret_n, struct err *e)
 {
 	size_t n = 0;
 
-	fds[n] = payload_memfd(p, e);
+	fds[n] = payload_memfd(p, version, e);
 	if (fds[n] < 0)
 		return err_wrap(e, "could not pass the command of run %lld to the spawner",
 			(long long)p->run);
@@ -164,7 +164,7 @@ bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, stru
 	if (p->stdin_data.data && p->stdin_data.len > (size_t)FRAME_STDIN_MAX)
 		return err_set(e, ERR_TOO_LARGE, "the input of run %lld is larger than 16 MiB",
 			(long long)p->run);
-	if (!payload_encode(p, &payload, e))
+	if (!payload_encode(p, c->version, &payload, e))
 		return err_wrap(e, "could not pass the command of run %lld to the spawner", (long long)p->run);
 	frame_init(&f, FRAME_START, c->version);
 	f.start = (struct frame_start){.run = p->run, .fence = p->fence, .attempt = p->attempt,
@@ -175,7 +175,7 @@ bool spawn_client_start(struct spawn_client *c, const struct start_plan *p, stru
 		memcpy(f.start.warrant, p->warrant, WARRANT_LEN);
 	if (payload_fits(c, &f.start, &payload))
 		frame_start_enclose(&f, payload.data, payload.len);
-	else if (!start_fds_open(p, &f.start, fds, &n, e))
+	else if (!start_fds_open(p, c->version, &f.start, fds, &n, e))
 		return false;
 	if (!frame_check(&f, f.size, n, FRAME_FROM_DAEMON, c->version, e)) {
 		frame_fds_close(fds, n);

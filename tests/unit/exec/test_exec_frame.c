@@ -269,7 +269,7 @@ static void an_encoded_payload_is_decoded_unchanged(void **state)
 	AUTO_DONE(payload) got = {};
 	AUTO_DONE(buf) order = {};
 	struct err e = {};
-	AUTO_FD fd = payload_memfd(&p, &e);
+	AUTO_FD fd = payload_memfd(&p, FRAME_VERSION, &e);
 
 	(void)state;
 	assert_true(fd >= 0);
@@ -283,6 +283,23 @@ static void an_encoded_payload_is_decoded_unchanged(void **state)
 	for (size_t i = 0; i < got.vars_n; i++)
 		assert_string_equal(got.vars[i], p.vars.v[i]);
 	assert_null(got.vars[2]);
+}
+
+static void an_early_spawner_gets_no_trace(void **state)
+{
+	static const uint32_t versions[] = {PAYLOAD_TRACE_VERSION - 1, PAYLOAD_TRACE_VERSION};
+	AUTO_DONE(start_plan) p = sample_plan();
+
+	(void)state;
+	strv_add(&p.vars, "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+	for (size_t i = 0; i < ELEMENTS(versions); i++) {
+		AUTO_DONE(payload) got = {};
+		AUTO_FD fd = payload_memfd(&p, versions[i], NULL);
+
+		assert_true(payload_read(&got, fd, NULL));
+		assert_int_equal(got.vars_n, 2 + i);
+		assert_string_equal(got.vars[1], "JOBSCHED_NAME=");
+	}
 }
 
 static void a_malformed_payload_is_refused(void **state)
@@ -337,7 +354,7 @@ static void a_malformed_payload_is_refused(void **state)
 static void a_truncated_payload_is_refused(void **state)
 {
 	AUTO_DONE(start_plan) p = sample_plan();
-	AUTO_FD fd = payload_memfd(&p, NULL);
+	AUTO_FD fd = payload_memfd(&p, FRAME_VERSION, NULL);
 	char bytes[256];
 	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
 
@@ -353,12 +370,12 @@ static void a_plan_over_a_limit_is_not_sent(void **state)
 
 	(void)state;
 	strv_add(&p.vars, "JOBSCHED_X=a\nb");
-	assert_int_equal(payload_memfd(&p, &e), -1);
+	assert_int_equal(payload_memfd(&p, FRAME_VERSION, &e), -1);
 	assert_int_equal(e.kind, ERR_INVALID);
 	strv_done(&p.vars);
 	for (int i = 0; i <= START_PLAN_VARS_MAX; i++)
 		strv_add(&p.vars, "JOBSCHED_X=1");
-	assert_int_equal(payload_memfd(&p, &e), -1);
+	assert_int_equal(payload_memfd(&p, FRAME_VERSION, &e), -1);
 	assert_int_equal(e.kind, ERR_TOO_LARGE);
 }
 
@@ -436,6 +453,7 @@ int main(void)
 		TEST(the_highest_common_version_is_used),
 		TEST(frames_and_descriptors_pass_through_a_socket),
 		TEST(an_encoded_payload_is_decoded_unchanged),
+		TEST(an_early_spawner_gets_no_trace),
 		TEST(a_malformed_payload_is_refused),
 		TEST(a_truncated_payload_is_refused),
 		TEST(a_plan_over_a_limit_is_not_sent),
