@@ -70,9 +70,11 @@ load daemon
 	[ "$(jobctl show terms -o json | jq -r .pause.until)" = 2099-01-01T00:00:00Z ]
 	run jobctl pause terms --until 2020-01-01T00:00:00Z
 	[ "$status" -eq 2 ]
-	run jobctl pause terms --until 'every 5m'
-	[ "$status" -eq 2 ]
-	[[ "$output" == *"is not a single time"* ]]
+	for wrong in 'every 5m' 'in 1h' bogus '0 3 * * *'; do
+		run jobctl pause terms --until "$wrong"
+		[ "$status" -eq 2 ]
+		[[ "$output" == "jobctl: --until: '$wrong' is not a single time; write 2h,"* ]]
+	done
 }
 
 @test "pause needs jobs or one scope" {
