@@ -15,6 +15,7 @@ from harness import case, main
 from system import System
 
 REQUESTS = 3000
+KEY = os.path.join("/home", "alice", "key")
 NOT_ASKED = {"/v1/db/prune", "/v1/freeze", "/v1/db/backup"}  # they end the history, the starts, or write as much as the store has
 SPECS = [
     {"command": ["sleep", "0.2"]},
@@ -22,7 +23,7 @@ SPECS = [
     {"command": ["true"], "name": "a", "if_exists": "replace"},
     {"command": ["true"], "schedule": ["* * * * *"], "overlap": "queue:3"},
     {"command": ["false"], "schedule": ["every 1s"], "name": "t", "if_exists": "keep"},
-    {"script": "echo hi", "stdin": "x" * 1000, "secrets": {"A": "file:/home/alice/key"}},
+    {"script": "echo hi", "stdin": "x" * 1000, "secrets": {"A": "file:" + KEY}},
     {"command": ["cat"], "artifact": "file:/etc/hostname", "sha256": "0" * 64},
     {"template": "t1", "params": {"x": "1"}},
     {"command": ["sleep", "3"], "timeout": "1s", "key": "k1"},
@@ -88,9 +89,9 @@ def random_requests_end_no_program_and_cause_no_internal_error():
     rng, answers = random.Random(random.random()), {}
     with System(engine_conf="submissions-per-second = 1000\nsubmissions-burst = 1000\n") as s:
         s.start()
-        with open("/home/alice/key", "w") as f:
+        with open(KEY, "w") as f:
             f.write("abcdefghijkl")
-        os.chown("/home/alice/key", s.uid("alice"), s.uid("alice"))
+        os.chown(KEY, s.uid("alice"), s.uid("alice"))
         for i in range(REQUESTS):
             user = rng.choice(["alice", "alice", "bob", "root"])
             data = request_of(operations + 2 * often, rng)
