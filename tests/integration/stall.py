@@ -73,8 +73,12 @@ def a_user_who_stops_all_own_processes_delays_no_other_user():
         stopper = stop_all_of(alice)
         try:
             for profile in ("compat", "standard", "strict"):
-                for _ in range(8):
+                before = s.said().count("is blocked before its command")
+
+                def blocked():
                     s.add("alice", command=["true"], sandbox=profile, retries=3)
+                    return s.said().count("is blocked before its command") > before
+                wait_until("a start is blocked", 60, blocked, 0.1)
                 for _ in range(5):
                     assert s.run_job("bob", "echo", "well", cwd="/", sandbox=profile) == "well\n"
                     seen += len(stopped_processes(alice))
