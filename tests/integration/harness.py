@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library of the integration tests: a daemon in a temporary directory, an API client, and TAP output.
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -63,6 +64,28 @@ def wait_until(what, seconds, condition, pause=0.02):
         if time.monotonic() > end:
             raise AssertionError("timeout after %g s: %s" % (seconds, what))
         time.sleep(pause)
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+
+
+@contextlib.contextmanager
+def thread_stopped(pid, name):
+    """Stops one thread of a daemon with ptrace, to simulate a disk that does not answer. The other threads continue."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    threads = {}
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, tid)) as f:
+            threads.setdefault(f.read().strip(), int(tid))
+    tid = threads[name]
+    if libc.ptrace(PTRACE_SEIZE, tid, None, None) != 0 or libc.ptrace(PTRACE_INTERRUPT, tid, None, None) != 0:
+        raise Skip("cannot stop a thread: " + os.strerror(ctypes.get_errno()))
+    os.waitpid(tid, 0x40000000)  # __WALL
+    try:
+        yield
+    finally:
+        libc.ptrace(PTRACE_DETACH, tid, None, None)
 
 
 class Unreachable(Exception):

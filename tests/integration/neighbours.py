@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A user who exhausts a shared resource does not block other users or root.
 # The tests check order and sums, not durations.
+import contextlib
 import json
 import os
 import select
@@ -9,7 +10,7 @@ import sys
 from datetime import datetime, timezone
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import case, main, wait_until
+from harness import case, main, thread_stopped, wait_until
 from system import System
 
 
@@ -163,6 +164,105 @@ def connections_of_two_users_leave_some_for_others_and_root():
             assert got.returncode == 0, (user, got.stderr)
         for c in more:
             c.close()
+
+
+def chunks(data):
+    """The complete chunks of a response, without the empty last one."""
+    _, _, body = data.partition(b"\r\n\r\n")
+    found = []
+    while b"\r\n" in body:
+        size, _, rest = body.partition(b"\r\n")
+        size = int(size, 16)
+        if size == 0 or len(rest) < size + 2:
+            break
+        found.append(rest[:size])
+        body = rest[size + 2:]
+    return found
+
+
+def receive(c):
+    """What has arrived."""
+    data = b""
+    while readable([c]):
+        part = c.recv(1 << 20)
+        assert part, "the daemon has closed the connection"
+        data += part
+    return data
+
+
+FOLLOWERS, EVENTS = 200, 40
+
+
+@case
+def many_followers_of_events_read_each_burst_once():
+    """While the reader thread stands still, 40 events are stored. Each follower gets them with few reads, not with one for each."""
+    with System() as s:
+        s.start()
+        followers = [connect(s, "alice") for _ in range(FOLLOWERS)]
+        for c in followers:
+            c.sendall(b"GET /v1/events?follow=true&what=job.add HTTP/1.1\r\nHost: x\r\n\r\n")
+        s.add("alice", name="first", command=["true"], schedule=["manual"])
+        data = [b""] * FOLLOWERS
+
+        def all_have(text, times=1):
+            for i, c in enumerate(followers):
+                data[i] += receive(c)
+            return all(d.count(text) >= times for d in data)
+        wait_until("all followers have the first event", 60, lambda: all_have(b'"first"'))
+        before = [len(chunks(d)) for d in data]
+        bob = connect(s, "bob")
+        with thread_stopped(s.engine.pid, "reader"):
+            for i in range(EVENTS):
+                s.add("alice", name="later%d" % i, command=["true"], schedule=["manual"])
+            bob.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert not readable([*followers, bob])
+        assert read_all(bob) == (200, {"jobs": [], "next_cursor": None})
+        wait_until("all followers have all events", 60, lambda: all_have(b'"later', EVENTS))
+        reads = [len(chunks(d)) - n for d, n in zip(data, before)]
+        assert max(reads) <= 3, "a follower needed %d reads for %d events" % (max(reads), EVENTS)
+        return "at most %d reads" % max(reads)
+
+
+def descriptors(s):
+    """What the descriptors of the daemon refer to. One that is closed meanwhile is left out."""
+    found = []
+    for n in os.listdir("/proc/%d/fd" % s.engine.pid):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink("/proc/%d/fd/%s" % (s.engine.pid, n)))
+    return found
+
+
+@case
+def a_follower_of_a_log_needs_two_descriptors():
+    with System() as s:
+        s.start()
+        gate = os.path.join(s.home("alice"), "gate")
+        os.mkfifo(gate)
+        os.chown(gate, s.uid("alice"), s.uid("alice"))
+        job = s.add("alice", command=["sh", "-c", "echo first; read x <" + gate + "; echo last"])["id"]
+        run = wait_until("the run has started", 60, lambda: [r for r in s.runs("alice", job) if r["state"] == "running"])[0]["id"]
+        wait_until("it has written", 60, lambda: s.output("alice", run) == "first\n")
+        s.api("alice").get("/v1/status")
+        before = descriptors(s)
+        followers = [connect(s, "alice") for _ in range(FOLLOWERS)]
+        for c in followers:
+            c.sendall(b"GET /v1/runs/%d/output?follow=true HTTP/1.1\r\nHost: x\r\n\r\n" % run)
+        data = [b""] * FOLLOWERS
+
+        def all_have(text):
+            for i, c in enumerate(followers):
+                data[i] += receive(c) if text not in data[i] else b""
+            return all(text in d for d in data)
+        wait_until("all followers have the first line", 60, lambda: all_have(b"first\n"))
+        during = descriptors(s)
+        assert len(during) <= len(before) + 2 * FOLLOWERS + 8, (len(before), len(during))
+        assert sum("inotify" in d for d in during) <= sum("inotify" in d for d in before) + 1, "the followers share one watch"
+        s.run_as("alice", ["sh", "-c", "echo >" + gate])
+        wait_until("all followers have the last line", 60, lambda: all_have(b"last\n"))
+        for c in followers:
+            c.close()
+        wait_until("the descriptors are closed", 60, lambda: len(descriptors(s)) <= len(before) + 2)
+        return "%d descriptors for %d followers" % (len(during) - len(before), FOLLOWERS)
 
 
 @case

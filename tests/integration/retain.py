@@ -4,6 +4,7 @@ import glob
 import gzip
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -53,8 +54,8 @@ def old_history_is_archived_and_deleted_with_its_output():
         assert d.api().get("/v1/jobs/young")["name"] == "young"
         wait_until("the old file is deleted", 10, lambda: len(outputs(d)) == 1)
         assert d.jobctl("db", "check").stdout == "the store is intact\n"
-        events = d.api().get("/v1/events")["events"]
-        assert any(e["what"] == "db.prune" for e in events), events
+        # the event is stored after the response
+        wait_until("the event", 10, lambda: any(e["what"] == "db.prune" for e in d.api().get("/v1/events")["events"]))
 
 
 @case
@@ -224,6 +225,37 @@ def restore_and_backup_choose_the_same_store():
         result = subprocess.run([JOBCTL, "db", "restore", "--yes", file], env=dict(env, JOBSCHED_SOCKET=d.dir + "/x"),
                                 capture_output=True, text=True)
         assert result.returncode == 2 and "--system" in result.stderr, result
+
+
+@case
+def the_backup_of_a_user_is_not_restored_as_the_systems_store():
+    with System() as s:
+        s.start()
+        del s.env["JOBSCHED_SOCKET"]
+        # the path of the system's socket in this build
+        path = re.search(r"' or '([^']+)'", s.jobctl("alice", "list", check=False).stderr)
+        if path:
+            os.makedirs(os.path.dirname(os.path.dirname(path[1])), exist_ok=True)
+            os.symlink(s.runtime, os.path.dirname(path[1]))
+        assert "(system)" in s.jobctl("alice", "status").stdout
+        home = {"HOME": s.home("alice")}
+        own = subprocess.Popen([os.path.join(s.sbin, "jobschedd"), "--user"], env=dict(s.env, **home), user=s.uid("alice"),
+                               group=s.uid("alice"), extra_groups=[], cwd="/", stderr=subprocess.DEVNULL)
+        try:
+            wait_until("alice's daemon answers", 60, lambda: s.jobctl("alice", "--user", "status", check=False).returncode == 0)
+            copy = os.path.join(s.home("alice"), "copy.db")
+            assert "--user db restore" in s.jobctl("alice", "db", "backup", copy).stderr
+        finally:
+            own.terminate()
+            own.wait(60)
+        # now the system's daemon is the only one that answers
+        result = s.jobctl("alice", "db", "restore", "--yes", copy, check=False)
+        assert result.returncode == 0 and "restored '%s/" % s.home("alice") in result.stdout, result
+        result = subprocess.run([s.jobctl_path, "db", "restore", "--yes", copy], env=dict(s.env, **home), cwd="/",
+                                capture_output=True, text=True)  # as with 'sudo -E'
+        assert result.returncode == 2 and "there are two stores" in result.stderr, result
+        result = s.jobctl("bob", "db", "restore", "--yes", "/etc/passwd", check=False)
+        assert result.returncode == 4 and "only root can restore the system's store" in result.stderr, result
 
 
 @case

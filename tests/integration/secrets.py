@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from grouped import Grouped
 from harness import Daemon, case, main, wait_until
-from system import System
+from system import System, stop_all_of, stopped_processes
 
 VALUE = "correct-horse-battery"
 
@@ -165,43 +165,15 @@ def files_are_opened_as_the_owner_of_the_job():
         assert s.wait_final("alice", job)["state"] == "cancelled"
 
 
-def stop_all_of(uid):
-    """A process that repeatedly stops all other processes of this user. The test has its own PID namespace."""
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        os.setgroups([])
-        os.setresuid(uid, uid, uid)
-        while os.getppid() == parent:
-            os.kill(-1, signal.SIGSTOP)
-            time.sleep(0.0002)
-        os._exit(0)
-    return pid
-
-
-def stopped_readers(uid):
-    """Stopped processes of that user: the reader of secrets, possibly before exec()."""
-    found = []
-    for pid in (p for p in os.listdir("/proc") if p.isdigit()):
-        try:
-            with open("/proc/%s/status" % pid) as f:
-                status = f.read()
-        except OSError:
-            continue
-        if "\nState:\tT" in status and "\nUid:\t%d\t" % uid in status:
-            found.append(int(pid))
-    return found
-
-
 @case
 def a_stopped_reader_delays_no_other_user():
-    with Grouped() as s:
+    with Grouped(engine_conf="max-running = 16\n") as s:  # stopped runs occupy slots
         s.start()
         secret = put(s.home("alice") + "/secret", VALUE, uid=s.uid("alice"))
         stopper = stop_all_of(s.uid("alice"))
         try:
             jobs = [s.add("alice", command=["true"], cwd="/", secrets={"A": secret})["id"] for _ in range(3)]
-            pid = wait_until("a reader is stopped", 30, lambda: stopped_readers(s.uid("alice")))[0]
+            pid = wait_until("a reader is stopped", 30, lambda: stopped_processes(s.uid("alice")))[0]
             with open("/proc/%d/cgroup" % pid) as f:
                 assert "/uid-%d/" % s.uid("alice") in f.read()
             assert s.run_job("bob", "echo", "well", cwd="/") == "well\n"

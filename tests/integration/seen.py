@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # The state of a cluster as jobctl and the API show it: leader, stopped threads, clock offsets, labels of waiting jobs.
-import contextlib
-import ctypes
 import json
 import os
 import subprocess
@@ -10,7 +8,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from harness import Skip, case, instant, main, need_program, sanitized, wait_until
+from harness import Skip, case, instant, main, need_program, sanitized, thread_stopped, wait_until
 from nodes import LEASE, Cluster
 
 AHEAD = 3  # seconds
@@ -29,30 +27,10 @@ int clock_gettime(clockid_t which, struct timespec *t)
 	return r;
 }
 """ % AHEAD
-PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
 def why(d, job):
     return d.api().get("/v1/jobs/%s/why" % job)["now"]
-
-
-@contextlib.contextmanager
-def thread_stopped(d, name):
-    """Stops one thread of a daemon with ptrace, to simulate a disk that does not answer. The other threads continue."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    threads = {}
-    for tid in os.listdir("/proc/%d/task" % d.process.pid):
-        with open("/proc/%d/task/%s/comm" % (d.process.pid, tid)) as f:
-            threads.setdefault(f.read().strip(), int(tid))
-    tid = threads[name]
-    if libc.ptrace(PTRACE_SEIZE, tid, None, None) != 0 or libc.ptrace(PTRACE_INTERRUPT, tid, None, None) != 0:
-        raise Skip("cannot stop a thread: " + os.strerror(ctypes.get_errno()))
-    os.waitpid(tid, 0x40000000)  # __WALL
-    try:
-        yield
-    finally:
-        libc.ptrace(PTRACE_DETACH, tid, None, None)
 
 
 def code_of(d, *words):
@@ -155,7 +133,7 @@ def an_idle_leader_that_keeps_its_lease_causes_an_alarm_on_other_nodes():
         other = c.others(leader)[0]
         name = "n%d" % c.nodes.index(leader)
         jobs = [c.add(other, "tick%d" % i, 0, schedule=["every 1s"]) for i in range(20)]
-        with thread_stopped(leader, "writer"):
+        with thread_stopped(leader.process.pid, "writer"):
             def told():
                 return {e["detail"] for e in other.api().get("/v1/events?what=node.alarm")["events"] if e["object"] == name}
             wait_until("the leader's missing work causes an alarm", 60, lambda: any("has not done its work" in t for t in told()), 0.5)

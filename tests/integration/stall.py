@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fuse import Silent
 from harness import case, main, wait_until
-from system import System, children_of, write
+from system import System, children_of, stop_all_of, stopped_processes, write
 
 
 def leased(path, uid):
@@ -63,6 +63,31 @@ def a_program_blocked_by_its_owner_delays_no_other_user():
 @case
 def a_blocked_program_in_a_pid_namespace_delays_no_other_user():
     return blocked_program("strict")
+
+
+@case
+def a_user_who_stops_all_own_processes_delays_no_other_user():
+    with System(engine_conf="max-running = 64\n") as s:  # stopped runs occupy slots
+        s.start()
+        alice, seen = s.uid("alice"), 0
+        stopper = stop_all_of(alice)
+        try:
+            for profile in ("compat", "standard", "strict"):
+                before = s.said().count("is blocked before its command")
+
+                def blocked():
+                    s.add("alice", command=["true"], sandbox=profile, retries=3)
+                    return s.said().count("is blocked before its command") > before
+                wait_until("a start is blocked", 60, blocked, 0.1)
+                for _ in range(5):
+                    assert s.run_job("bob", "echo", "well", cwd="/", sandbox=profile) == "well\n"
+                    seen += len(stopped_processes(alice))
+        finally:
+            os.kill(stopper, signal.SIGKILL)
+            os.waitpid(stopper, 0)
+        assert seen > 0, "no process was stopped"
+        assert s.spawner.poll() is None and s.run_job("alice", "echo", "well", cwd="/", sandbox="strict") == "well\n"
+        return "%d stopped processes seen" % seen
 
 
 class Manager:

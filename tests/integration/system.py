@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import BUILD, FINAL, Api, Connection, Skip, Unreachable, wait_until
@@ -273,6 +274,34 @@ class System:
         run = self.wait_final(user, job)
         assert run["state"] == "succeeded", (run, self.attempts(user, run["id"]))
         return self.output(user, run["id"])
+
+
+def stop_all_of(uid):
+    """A process that repeatedly stops all other processes of this user. The test has its own PID namespace."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setresuid(uid, uid, uid)
+        while os.getppid() == parent:
+            os.kill(-1, signal.SIGSTOP)
+            time.sleep(0.0002)
+        os._exit(0)
+    return pid
+
+
+def stopped_processes(uid):
+    """Stopped processes of that user, possibly before exec()."""
+    found = []
+    for pid in (p for p in os.listdir("/proc") if p.isdigit()):
+        try:
+            with open("/proc/%s/status" % pid) as f:
+                status = f.read()
+        except OSError:
+            continue
+        if "\nState:\tT" in status and "\nUid:\t%d\t" % uid in status:
+            found.append(int(pid))
+    return found
 
 
 def launchers_of(pid):

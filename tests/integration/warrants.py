@@ -246,6 +246,35 @@ def with_require_warrant_all_owners_approve_only_their_own_jobs():
             assert e.start(1002, order(990, "jobsched", "/bin/true")) == ("ended", 0)  # the daemon can run commands as its own user anyway
 
 
+def connected(s, uid):
+    """A connection to the warrant socket, tried again while the queue of the socket is full."""
+    while True:
+        try:
+            return Spawner(s, uid, "warrant.sock")
+        except BlockingIOError:
+            time.sleep(0.01)
+
+
+@case
+def a_user_who_asks_for_many_warrants_leaves_others_their_share():
+    with System(spawner_conf="require-warrant = all\n") as s:
+        s.start()
+        his = order(4002, "bob", "/bin/true")
+        with contextlib.ExitStack() as kept:
+            b = kept.enter_context(Spawner(s, 4002, "warrant.sock"))
+            many = [kept.enter_context(connected(s, 4001)) for _ in range(40)]
+            assert many[30].socket.recv(4096) == b"", "all connections were accepted, and the spawner keeps few of them"
+            assert b.ask(his)[0], "the connections of one user close those of another"
+        big = order(4001, "alice", "/bin/echo", "x" * 1000000)
+        for _ in range(3):
+            refused = False
+            while not refused:
+                with connected(s, 4001) as a:
+                    refused = not a.ask(big)[0]
+            with connected(s, 4002) as b:
+                assert b.ask(order(4002, "bob", "/bin/echo", "x" * 1000000))[0], "alice has used bob's share"
+
+
 @case
 def jobctl_requests_warrants_of_root_automatically():
     with System() as s:

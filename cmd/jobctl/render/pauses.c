@@ -31,10 +31,11 @@ bool pause_until_read(const struct ctl *c, const char *text, usec_t *ret, struct
 		return true;
 	}
 	tz = local_zone();
+	/* text that no other form recognises counts as cron, whose message would not help here */
 	if (!zone_cache_get(zones, tz, &context.zone, e) ||
-		!schedule_parse(text, &context, &when, e))
+		(schedule_syntax(text) != SYNTAX_CRON && !schedule_parse(text, &context, &when, e)))
 		return err_wrap(e, "--until");
-	if (schedule_kind(when) != SCHEDULE_ONCE || !schedule_first(when, ret))
+	if (!when || schedule_kind(when) != SCHEDULE_ONCE || !schedule_first(when, ret))
 		return err_set(e, ERR_INVALID,
 			"--until: '%s' is not a single time; write 2h, 'tomorrow 9am' or "
 			"2026-11-16T09:00:00Z",

@@ -317,12 +317,18 @@ static void reader_init(struct reader *r, struct store_thread *t)
 	pthread_cond_init(&r->wanted, NULL);
 }
 
-static bool reader_start(struct reader *r, struct err *e)
+static bool reader_start(struct reader *r, const char *name, struct err *e)
 {
-	int error = r->runs ? 0 : pthread_create(&r->thread, NULL, serve_reads, r);
+	int error;
 
-	r->runs = error == 0;
-	return r->runs || err_errno(e, error, "could not start a reader thread");
+	if (r->runs)
+		return true;
+	error = pthread_create(&r->thread, NULL, serve_reads, r);
+	if (error)
+		return err_errno(e, error, "could not start a reader thread");
+	r->runs = true;
+	pthread_setname_np(r->thread, name); /* shown by ps and gdb */
+	return true;
 }
 
 /* After 'stopping' was set. Queued tasks are completed first. */
@@ -432,7 +438,7 @@ static bool start_threads(struct store_thread *t, struct err *e)
 	t->writer_runs = true;
 	/* shown by ps and gdb */
 	pthread_setname_np(t->writer_thread, t->o.writer_only ? "leases" : "writer");
-	return t->o.writer_only || reader_start(&t->short_reads, e);
+	return t->o.writer_only || reader_start(&t->short_reads, "reader", e);
 }
 
 bool store_thread_start(struct sd_event *ev, const struct store_thread_options *o,
@@ -656,7 +662,7 @@ void store_thread_read_long(struct store_thread *t, struct read_task *task)
 {
 	struct err e = {};
 
-	if (!reader_start(&t->long_reads, &e)) {
+	if (!reader_start(&t->long_reads, "long reader", &e)) {
 		log_warning("%s; requests wait meanwhile", e.msg);
 		reader_submit(&t->short_reads, task);
 		return;

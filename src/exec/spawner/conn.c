@@ -99,18 +99,38 @@ bool conn_send_with(struct conn *c, const struct frame *f, const int *fds, size_
 	return r == 0;
 }
 
-static struct conn **unauthenticated_slot(struct conn *unauthenticated[UNAUTHENTICATED_MAX])
+static size_t conns_of_uid(struct conn *const unauthenticated[UNAUTHENTICATED_MAX], uid_t uid)
 {
-	struct conn **oldest = &unauthenticated[0];
+	size_t n = 0;
+
+	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++)
+		n += unauthenticated[i] && unauthenticated[i]->peer == uid;
+	return n;
+}
+
+/*
+ * A slot for a new connection of that uid. If there is none, the oldest connection of the uid with the most
+ * connections, the new one included, is closed: a user who connects again and again closes his own connections.
+ */
+static struct conn **unauthenticated_slot(struct conn *unauthenticated[UNAUTHENTICATED_MAX], uid_t uid)
+{
+	struct conn **victim = NULL;
+	size_t most = 0;
 
 	for (size_t i = 0; i < UNAUTHENTICATED_MAX; i++) {
-		if (!unauthenticated[i])
+		struct conn *c = unauthenticated[i];
+		size_t n;
+
+		if (!c)
 			return &unauthenticated[i];
-		if (unauthenticated[i]->hello_until < (*oldest)->hello_until)
-			oldest = &unauthenticated[i];
+		n = conns_of_uid(unauthenticated, c->peer) + (c->peer == uid);
+		if (n < most || (n == most && c->hello_until >= (*victim)->hello_until))
+			continue;
+		victim = &unauthenticated[i];
+		most = n;
 	}
-	conn_close(*oldest);
-	return oldest;
+	conn_close(*victim);
+	return victim;
 }
 
 static void on_conn_frames(struct epoll_source *s, uint32_t events);
@@ -158,7 +178,7 @@ static void connection_accept(struct conns *cs, int listen, bool warrant_only)
 		return;
 	}
 	(void)STEAL_FD(fd);
-	*unauthenticated_slot(warrant_only ? cs->warrant_clients : cs->unauthenticated) = c;
+	*unauthenticated_slot(warrant_only ? cs->warrant_clients : cs->unauthenticated, c->peer) = c;
 }
 
 static void on_daemon_connect(struct epoll_source *s, uint32_t events)
@@ -497,7 +517,7 @@ bool conns_resume(struct conns *cs, const struct reexec_state_conn *from, const 
 	if (from->daemon)
 		cs->daemon = c;
 	else
-		*unauthenticated_slot(cs->unauthenticated) = c;
+		*unauthenticated_slot(cs->unauthenticated, c->peer) = c;
 	return epoll_source_watch(cs->ep, &c->source, EPOLL_CTL_ADD, c->full ? EPOLLOUT : EPOLLIN) == 0 ||
 	       err_errno(e, errno, "could not watch the connection of '%s'", c->node);
 }
@@ -542,4 +562,5 @@ void conns_done(struct conns *cs)
 	if (cs->daemon)
 		conn_close(cs->daemon);
 	conns_cleanup(cs, 0);
+	conns_forget_checked(cs);
 }

@@ -2,6 +2,7 @@
 /* The spawner's connections: to the daemon, to clients before their hello, to warrant clients. */
 #pragma once
 #include "base/clock.h"
+#include "base/map.h"
 #include "exec/proto/epoll_source.h"
 #include "exec/proto/frame.h"
 #include <stdbool.h>
@@ -46,9 +47,10 @@ struct conns {
 	struct epoll_source warrant_listen;
 	struct conn *unauthenticated[UNAUTHENTICATED_MAX];
 	struct conn *warrant_clients[UNAUTHENTICATED_MAX]; /* accepted on the warrant socket */
-	/* Bytes checked for non-root warrant clients, decaying: see conn_warrant.c. */
-	int64_t checked_bytes;
-	usec_t checked_at;          /* CLOCK_BOOTTIME of the last update of 'checked_bytes' */
+	/* Bytes checked for non-root warrant clients in the current second: see conn_warrant.c. */
+	struct map checked;         /* struct checked by uid, owned */
+	int64_t checked_bytes;      /* of all of them */
+	usec_t checked_since;       /* CLOCK_BOOTTIME of the start of that second */
 	struct conn *daemon;      /* NULL: none */
 	struct conn *closed;        /* closed; freed by conns_cleanup() */
 };
@@ -66,6 +68,7 @@ void conns_report(struct conns *cs);
 void conn_close(struct conn *c);
 /* Sends the answer and closes. */
 void conn_warrant_request(struct conn *c, const struct frame *f, int fd);
+void conns_forget_checked(struct conns *cs);
 
 /* False: not sent. The socket buffer is full (c->full is set) or the connection was closed. */
 bool conn_send(struct conn *c, const struct frame *f);

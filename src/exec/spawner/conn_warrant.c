@@ -3,12 +3,14 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "core/start/exec_spec.h"
 #include "exec/proto/payload.h"
 #include "exec/proto/warrant_client.h"
 #include "exec/spawner/admission.h"
 #include "exec/spawner/conn.h"
 #include "exec/spawner/warrant_key.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -62,20 +64,45 @@ static bool warrant_decide(const struct conn *c, const struct frame_ask_warrant 
 	return true;
 }
 
-/* Limits the time that users other than root can take from the spawner. */
+struct checked {
+	int64_t bytes;
+};
+
+void conns_forget_checked(struct conns *cs)
+{
+	struct checked *of_uid;
+
+	for (size_t i = 0; (of_uid = map_next(&cs->checked, &i));)
+		free(of_uid);
+	map_done(&cs->checked);
+	cs->checked = (struct map){};
+	cs->checked_bytes = 0;
+}
+
+/*
+ * Limits the time that users other than root can take from the spawner. A user never takes more than what is still
+ * free, so that one user leaves half of each second to the others.
+ */
 static bool approval_rate_check(struct conn *c, size_t len, struct err *e)
 {
 	struct conns *cs = c->all;
 	usec_t now = clock_boot(&clock_system);
+	struct checked *of_uid;
 
 	if (c->peer == 0)
 		return true;
-	cs->checked_bytes -= (now - cs->checked_at) * CHECKED_BYTES_PER_SECOND / USEC_SEC;
-	if (cs->checked_bytes < 0 || now - cs->checked_at > USEC_SEC)
-		cs->checked_bytes = 0;
-	cs->checked_at = now;
-	if (cs->checked_bytes + (int64_t)len > CHECKED_BYTES_PER_SECOND)
+	if (now - cs->checked_since >= USEC_SEC) {
+		conns_forget_checked(cs);
+		cs->checked_since = now;
+	}
+	of_uid = map_get(&cs->checked, c->peer);
+	if (!of_uid) {
+		of_uid = xcalloc(1, sizeof(*of_uid));
+		map_put(&cs->checked, c->peer, of_uid);
+	}
+	if (of_uid->bytes + (int64_t)len > CHECKED_BYTES_PER_SECOND - cs->checked_bytes)
 		return err_set(e, ERR_BUSY, "too many approvals at once, try again in a second");
+	of_uid->bytes += (int64_t)len;
 	cs->checked_bytes += (int64_t)len;
 	return true;
 }

@@ -176,12 +176,17 @@ static void uid_read_done(struct read_task *task)
 	free(task);
 }
 
-static void submit_read(struct world *w, int64_t uid, size_t result, sem_t *gate)
+static void submit_read_of(struct world *w, int64_t uid, bool begun, size_t result, sem_t *gate)
 {
 	struct uid_read *l = xcalloc(1, sizeof(*l));
 
-	*l = (struct uid_read){.task = {.item.key = uid, .work = uid_read_work, .done = uid_read_done}, .world = w, .gate = gate, .result = result};
+	*l = (struct uid_read){.task = {.item = {.key = uid, .begun = begun}, .work = uid_read_work, .done = uid_read_done}, .world = w, .gate = gate, .result = result};
 	store_thread_read(w->thread, &l->task);
+}
+
+static void submit_read(struct world *w, int64_t uid, size_t result, sem_t *gate)
+{
+	submit_read_of(w, uid, false, result, gate);
 }
 
 static void wait_for_answers(struct world *w, int n)
@@ -209,6 +214,23 @@ static void reads_of_users_take_turns(void **state)
 		assert_int_equal(w->order[4 + i], 1000);
 	}
 	assert_int_equal(others, 2); /* each after at most two reads of uid 1000 */
+	sem_destroy(&gate);
+}
+
+/* The reads of streams that have begun are never held back, but they take turns with other users' reads. */
+static void reads_of_many_followers_delay_another_user_by_one_read(void **state)
+{
+	struct world *w = *state;
+	sem_t gate;
+
+	sem_init(&gate, 0, 0);
+	submit_read_of(w, 1000, true, 0, &gate);
+	for (int i = 0; i < 50; i++)
+		submit_read_of(w, 1000, true, 0, NULL);
+	submit_read(w, 1001, 0, NULL);
+	sem_post(&gate);
+	wait_for_answers(w, 52);
+	assert_true(w->order[1] == 1001 || w->order[2] == 1001);
 	sem_destroy(&gate);
 }
 
@@ -240,6 +262,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(requests_of_clients_are_completed_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(operations_of_the_daemon_have_no_callback_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(reads_of_users_take_turns, begin, end),
+		cmocka_unit_test_setup_teardown(reads_of_many_followers_delay_another_user_by_one_read, begin, end),
 		cmocka_unit_test_setup_teardown(a_user_with_unread_results_waits_and_others_do_not, begin, end),
 	};
 

@@ -78,8 +78,11 @@ static bool store_exists(const char *state_dir)
 	return access(store, F_OK) == 0;
 }
 
-/* Chooses the instance whose store exists, if no daemon answers. */
-static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
+/*
+ * Chooses the instance whose store exists. A user's own daemon must be stopped for a restore, so the system's daemon may
+ * be the one that answers although the backup is of the user's store.
+ */
+static bool choose_store(const struct ctl *c, bool system_answers, bool *ret_user, struct err *e)
 {
 	AUTO_DONE(paths) user = {};
 	AUTO_DONE(paths) system = {};
@@ -90,9 +93,9 @@ static bool choose_store(const struct ctl *c, bool *ret_user, struct err *e)
 		!paths_find(&(struct paths_options){.instance = c->instance}, &system, e))
 		return false;
 	users = store_exists(user.state_dir);
-	/* False also if this user may not read the directory. */
-	systems = store_exists(system.state_dir);
-	if (users && systems)
+	/* The file is not found, too, if this user may not read the directory. */
+	systems = system_answers || store_exists(system.state_dir);
+	if (users && systems && geteuid() == 0)
 		return err_set(e, ERR_INVALID,
 			"there are two stores, '%s/jobs.db' and '%s/jobs.db'; choose one with 'jobctl --user db restore' "
 			"or 'jobctl --system db restore'",
@@ -122,10 +125,10 @@ static bool choose_by_socket(const struct ctl *c, bool *ret_user, struct err *e)
 		       c->socket_given);
 }
 
-/* Chooses the instance whose daemon 'jobctl db backup' would use. */
 static bool choose_instance(struct ctl *c, bool *ret_user, struct err *e)
 {
 	struct err none = {};
+	bool answers;
 
 	if (c->where != WHERE_ANY) {
 		*ret_user = c->where == WHERE_USER;
@@ -133,11 +136,12 @@ static bool choose_instance(struct ctl *c, bool *ret_user, struct err *e)
 	}
 	if (c->socket_given)
 		return choose_by_socket(c, ret_user, e);
-	if (connect_daemon(c, &none)) {
-		*ret_user = !verb_db_is_system(c);
+	answers = connect_daemon(c, &none);
+	if (answers && !verb_db_is_system(c)) {
+		*ret_user = true;
 		return true;
 	}
-	return choose_store(c, ret_user, e);
+	return choose_store(c, answers, ret_user, e);
 }
 
 static bool check_backup(const char *backup, bool user, struct err *e)
