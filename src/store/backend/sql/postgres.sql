@@ -876,8 +876,8 @@ FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name t
 -- Which of the given names and keys are taken.
 -- query jobs_taken(set json) -> place int
 SELECT given.id AS place FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, name text, key text)
-WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state < JOB_FINISHED)
-	OR EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.key = given.key)
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state < JOB_FINISHED OFFSET 0)
+	OR EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.key = given.key OFFSET 0)
 
 -- query owners_lock(owners json, jobs json)
 SELECT FROM owners
