@@ -676,15 +676,6 @@ WHERE runs.id = :id AND (:uid < 0 OR runs.uid = :uid)
 SELECT coalesce(max(id), 0) AS id FROM runs
 
 -- Names of the newest 10000 jobs, for suggestions. The limit bounds the scan.
--- query job_names(uid int, n int) -> name text
-SELECT name FROM (
-	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_ACTIVE ORDER BY id DESC LIMIT 2000) AS j0 UNION ALL
-	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_PAUSED ORDER BY id DESC LIMIT 2000) AS j1 UNION ALL
-	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_SUSPENDED ORDER BY id DESC LIMIT 2000) AS j2 UNION ALL
-	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_FINISHED ORDER BY id DESC LIMIT 2000) AS j3 UNION ALL
-	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_CANCELLED ORDER BY id DESC LIMIT 2000) AS j4) AS newest
-WHERE name IS NOT NULL ORDER BY id DESC LIMIT :n
-
 -- query job_names_all(n int) -> name text
 SELECT name FROM (SELECT id, name, state FROM jobs ORDER BY id DESC LIMIT 10000) AS newest
 WHERE name IS NOT NULL AND state <> JOB_REMOVED

@@ -876,8 +876,8 @@ FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, owner text, name t
 -- Which of the given names and keys are taken.
 -- query jobs_taken(set json) -> place int
 SELECT given.id AS place FROM jsonb_to_recordset(:set) AS given(id bigint, uid bigint, name text, key text)
-WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state < JOB_FINISHED)
-	OR EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.key = given.key)
+WHERE EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.name = given.name AND jobs.state < JOB_FINISHED OFFSET 0)
+	OR EXISTS (SELECT 1 FROM jobs WHERE jobs.uid = given.uid AND jobs.key = given.key OFFSET 0)
 
 -- query owners_lock(owners json, jobs json)
 SELECT FROM owners
@@ -2175,6 +2175,21 @@ ORDER BY name, id LIMIT :n
 -- The plans are made without the values of their parameters. With 'state = :state' the planner concludes from few distinct
 -- values that each is frequent, and reads all rows in the order of their numbers to find those of a rare state. Rows that
 -- are compared as a whole are in the order of the index that begins with the column, and of no other.
+
+-- Names of the newest jobs of a user, for suggestions: up to 2000 of each state.
+-- query job_names(uid int, n int) -> name text
+SELECT name FROM (
+	SELECT * FROM (SELECT id, name FROM jobs WHERE (uid, state) >= (:uid, JOB_ACTIVE) AND (uid, state) <= (:uid, JOB_ACTIVE)
+		ORDER BY uid DESC, state DESC, id DESC LIMIT 2000) AS j0 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE (uid, state) >= (:uid, JOB_PAUSED) AND (uid, state) <= (:uid, JOB_PAUSED)
+		ORDER BY uid DESC, state DESC, id DESC LIMIT 2000) AS j1 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE (uid, state) >= (:uid, JOB_SUSPENDED) AND (uid, state) <= (:uid, JOB_SUSPENDED)
+		ORDER BY uid DESC, state DESC, id DESC LIMIT 2000) AS j2 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE (uid, state) >= (:uid, JOB_FINISHED) AND (uid, state) <= (:uid, JOB_FINISHED)
+		ORDER BY uid DESC, state DESC, id DESC LIMIT 2000) AS j3 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE (uid, state) >= (:uid, JOB_CANCELLED) AND (uid, state) <= (:uid, JOB_CANCELLED)
+		ORDER BY uid DESC, state DESC, id DESC LIMIT 2000) AS j4) AS newest
+WHERE name IS NOT NULL ORDER BY id DESC LIMIT :n
 
 -- query job_page_uid(uid int, state int, after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM jobs

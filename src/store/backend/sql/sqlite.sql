@@ -1918,6 +1918,16 @@ ORDER BY name, id LIMIT :n
 
 -- ======== lists of a state, owner, queue, tag or kind ========
 
+-- Names of the newest jobs of a user, for suggestions: up to 2000 of each state.
+-- query job_names(uid int, n int) -> name text
+SELECT name FROM (
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_ACTIVE ORDER BY id DESC LIMIT 2000) AS j0 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_PAUSED ORDER BY id DESC LIMIT 2000) AS j1 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_SUSPENDED ORDER BY id DESC LIMIT 2000) AS j2 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_FINISHED ORDER BY id DESC LIMIT 2000) AS j3 UNION ALL
+	SELECT * FROM (SELECT id, name FROM jobs WHERE uid = :uid AND state = JOB_CANCELLED ORDER BY id DESC LIMIT 2000) AS j4) AS newest
+WHERE name IS NOT NULL ORDER BY id DESC LIMIT :n
+
 -- query job_page_uid(uid int, state int, after int, n int) -> {job_line}
 SELECT {job_line_columns} FROM jobs WHERE uid = :uid AND state = :state AND id > :after ORDER BY id LIMIT :n
 
