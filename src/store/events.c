@@ -142,7 +142,7 @@ static bool insert_events(struct store *s, struct set *set, size_t slot, struct 
 	if (!s->db->ops->reconnects || s->db->no_xids)
 		return set_execute(s, Q_EVENTS_INSERT, set, e);
 	q = query_start(s->db, Q_EVENTS_INSERT_NUMBERED, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_int(&q, (int64_t)slot);
 	query_text(&q, s->writer);
 	return query_finish(&q);

@@ -118,8 +118,8 @@ static bool owners_lock(const struct batch *b, struct err *e)
 	if (owners.n == 0 && jobs.n == 0)
 		return true;
 	q = query_start(b->s->db, Q_OWNERS_LOCK, e);
-	query_text(&q, set_json(&owners));
-	query_text(&q, set_json(&jobs));
+	set_bind(&q, &owners);
+	set_bind(&q, &jobs);
 	return query_finish(&q);
 }
 
@@ -141,8 +141,8 @@ static bool jobs_lock(const struct batch *b, struct err *e)
 	if (jobs.n == 0 && runs.n == 0)
 		return true;
 	q = query_start(b->s->db, Q_BATCH_JOBS_LOCK, e);
-	query_text(&q, set_json(&jobs));
-	query_text(&q, set_json(&runs));
+	set_bind(&q, &jobs);
+	set_bind(&q, &runs);
 	return query_finish(&q);
 }
 

@@ -78,7 +78,7 @@ static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err 
 			job_row_describe(&set, a[i].j);
 			map_put(&by_id, a[i].j->id, &a[i]);
 		}
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	while (set.n && query_row(&q)) {
 		struct adding *in = map_get(&by_id, query_get_int(&q));
 
@@ -225,7 +225,7 @@ static bool insert_pauses(struct store *s, struct set *set, struct err *e)
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, Q_JOB_PAUSES_PUT, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_int(&q, 0);
 	return query_finish(&q);
 }
