@@ -11,7 +11,7 @@
 #include "store/store_private.h"
 #include <stdio.h>
 
-#define CHUNK 1000 /* events per statement; adding many jobs makes many events */
+#define CHUNK 500  /* events per statement; adding many jobs makes many events, and a bulk may give way between chunks */
 #define SLOT 16000 /* events per slot of numbers; a multiple of CHUNK, at most the 16384 numbers of a slot */
 #define OPENING_MAX USEC_MIN /* an engine opens its node within this time after the store */
 
@@ -155,6 +155,8 @@ bool event_write(struct store *s, struct err *e)
 	for (size_t from = 0; from < s->events.n; from += CHUNK) {
 		AUTO_SET set = {};
 
+		if (store_give_way(s, e))
+			return false;
 		if (from > 0 && from % SLOT == 0 && s->db->ops->reconnects && !next_slot(s, e))
 			return false;
 		for (size_t i = from; i < s->events.n && i < from + CHUNK; i++) {

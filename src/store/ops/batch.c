@@ -452,6 +452,8 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 
 	if (next == AGAIN && claim_peek(s, ops, n, ret))
 		return true;
+	s->gave_way = false;
+	s->may_yield = n == 1 && ops[0]->kind == OP_JOB_BULK && !s->db->ops->row_locks;
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
 	batch_classify(&b);
 	s->db->give_up_at = b.leases && s->lease ? clock_boot(&clock_system) + s->lease * 3 / 4 : 0;

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #define CHUNK_JOBS 1000
+#define CHUNK_ALONE 250       /* on SQLite, where nothing else is written meanwhile: a bulk may give way between chunks */
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
 
 int64_t job_content_digest(int64_t uid, const char *content)
@@ -358,11 +359,15 @@ static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e
  */
 static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, struct err *e)
 {
+	size_t max = s->db->ops->row_locks ? CHUNK_JOBS : CHUNK_ALONE;
+
 	for (size_t from = 0, to; from < n; from = to) {
 		size_t bytes = 0;
 		bool refused = false;
 
-		for (to = from; to < n && to - from < CHUNK_JOBS && (to == from || bytes < CHUNK_BYTES); to++)
+		if (from > 0 && store_give_way(s, e))
+			return false;
+		for (to = from; to < n && to - from < max && (to == from || bytes < CHUNK_BYTES); to++)
 			bytes += strlen(a[to].j->spec);
 		if (!add_chunk(s, a + from, to - from, e))
 			return false;
