@@ -140,7 +140,7 @@ bool counters_write(struct store *s, struct err *e)
 		return true;
 	q = query_start(s->db, Q_COUNTERS_ADD, e);
 	query_text(&q, s->node_name);
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	return query_finish(&q);
 }
 

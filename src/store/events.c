@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #define CHUNK 1000 /* events per statement; adding many jobs makes many events */
+#define CHUNK_ALONE 500 /* on SQLite, where a bulk may give way between chunks */
 #define SLOT 16000 /* events per slot of numbers; a multiple of CHUNK, at most the 16384 numbers of a slot */
 #define OPENING_MAX USEC_MIN /* an engine opens its node within this time after the store */
 
@@ -142,7 +143,7 @@ static bool insert_events(struct store *s, struct set *set, size_t slot, struct 
 	if (!s->db->ops->reconnects || s->db->no_xids)
 		return set_execute(s, Q_EVENTS_INSERT, set, e);
 	q = query_start(s->db, Q_EVENTS_INSERT_NUMBERED, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_int(&q, (int64_t)slot);
 	query_text(&q, s->writer);
 	return query_finish(&q);
@@ -150,14 +151,18 @@ static bool insert_events(struct store *s, struct set *set, size_t slot, struct 
 
 bool event_write(struct store *s, struct err *e)
 {
+	size_t chunk = s->db->ops->row_locks ? CHUNK : CHUNK_ALONE;
+
 	if (s->events.n > 0 && !events_order(s, e))
 		return false;
-	for (size_t from = 0; from < s->events.n; from += CHUNK) {
+	for (size_t from = 0; from < s->events.n; from += chunk) {
 		AUTO_SET set = {};
 
+		if (store_give_way(s, e))
+			return false;
 		if (from > 0 && from % SLOT == 0 && s->db->ops->reconnects && !next_slot(s, e))
 			return false;
-		for (size_t i = from; i < s->events.n && i < from + CHUNK; i++) {
+		for (size_t i = from; i < s->events.n && i < from + chunk; i++) {
 			event_describe(&set, s->events.v[i]);
 			if (s->db->ops->reconnects && !s->db->no_xids)
 				set_int(&set, "n", (int64_t)(i % SLOT));

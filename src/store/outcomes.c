@@ -72,7 +72,7 @@ static bool healths_read(struct store *s, struct healths *ret, struct err *e)
 			set_id(&jobs, s->noted[i].job);
 		}
 	q = query_start(s->db, Q_HEALTH_TAKE, e);
-	query_text(&q, set_json(&jobs));
+	set_bind(&q, &jobs);
 	while (query_row(&q)) {
 		struct job_health *h = xcalloc(1, sizeof(*h));
 		int64_t job = query_get_int(&q);
@@ -104,7 +104,7 @@ bool outcome_notices_insert(struct store *s, struct set *set, struct set *ret_id
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, Q_NOTICES_INSERT, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	while (query_row(&q)) {
 		int64_t id = query_get_int(&q);
 

@@ -204,3 +204,20 @@ const char *store_id(const struct store *s)
 {
 	return s->id;
 }
+
+void store_set_yield(struct store *s, store_yield_fn *fn, void *arg)
+{
+	s->yield = fn;
+	s->yield_arg = arg;
+}
+
+bool store_gave_way(const struct store *s)
+{
+	return s->gave_way;
+}
+
+bool store_give_way(struct store *s, struct err *e)
+{
+	s->gave_way = s->gave_way || (s->may_yield && s->yield && s->yield(s->yield_arg));
+	return s->gave_way && !err_set(e, ERR_BUSY, "the bulk gives way to a due run");
+}

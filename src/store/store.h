@@ -34,6 +34,14 @@ AUTO_DEFINE(store);
 
 const char *store_id(const struct store *s); /* random, assigned with the schema, constant */
 
+/*
+ * Asked between the parts of a batch that is one bulk, on SQLite. true: the batch is rolled back and fails with ERR_BUSY;
+ * store_gave_way() tells it from other failures, and the caller applies the operation again after others.
+ */
+typedef bool store_yield_fn(void *arg);
+void store_set_yield(struct store *s, store_yield_fn *fn, void *arg);
+bool store_gave_way(const struct store *s);
+
 /* These three may be called by any thread. */
 /* Boottime since when the store waits for a server, a lock of another process or the disk; 0: it does not wait. */
 usec_t store_waits_since(const struct store *s);

@@ -37,6 +37,10 @@ struct store {
 	int64_t batch;                  /* number of the last batch in that row */
 	enum writers_lock writers_lock; /* of this batch */
 	bool wants_exclusive;           /* this batch must be repeated with WRITERS_EXCLUSIVE */
+	store_yield_fn *yield;          /* see store_set_yield(); NULL: batches are not interrupted */
+	void *yield_arg;
+	bool may_yield;                 /* this batch is one bulk */
+	bool gave_way;                  /* ... which was interrupted */
 	struct row_ids ids[2];          /* reserved numbers of jobs and of runs */
 	struct owner_count owner_counts[32]; /* counts that were read a moment ago */
 	size_t next_owner_count;        /* the entry that is replaced next */
@@ -98,3 +102,4 @@ struct store {
 /* As store_open(), with a backend of the caller's choice; tests use one that fails on purpose. */
 bool store_open_with(const struct db_ops *ops, const struct db_options *o, struct store **ret, struct err *e);
 bool store_reconnect(struct store *s, int wait_ms, struct err *e);
+bool store_give_way(struct store *s, struct err *e); /* true, with an error: the batch ends here; see store_set_yield() */

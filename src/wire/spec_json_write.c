@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define B64 "_b64"
+#define TEXT_USUAL 255 /* bytes of the text of an ordinary job */
 
 static bool is_plain_text(const char *data, size_t len)
 {
@@ -206,6 +207,19 @@ static void list_write(struct buf *out, const struct strv *l)
 	buf_char(out, ']');
 }
 
+/* As job_field_print(): at least three digits. */
+static void octal_write(struct buf *out, uint64_t n)
+{
+	char digits[24], *at = digits + sizeof(digits);
+	const char *end = at;
+
+	do {
+		*--at = (char)('0' + (n & 7));
+		n >>= 3;
+	} while (n || end - at < 3);
+	text_write(out, at, (size_t)(end - at));
+}
+
 /* A member that differs from its default. */
 struct member {
 	const struct job_field *field;
@@ -216,7 +230,6 @@ struct member {
 static void member_write(struct buf *out, const struct member *m)
 {
 	const struct blob *blob = m->at;
-	AUTO_TEXT print = NULL;
 	const char *text;
 	json_t *v;
 
@@ -239,8 +252,7 @@ static void member_write(struct buf *out, const struct member *m)
 		buf_json_int(out, *(const int64_t *)m->at);
 		break;
 	case FIELD_OCTAL:
-		print = job_field_print(m->field, *(const int64_t *)m->at);
-		text_write(out, print, strlen(print));
+		octal_write(out, (uint64_t)*(const int64_t *)m->at);
 		break;
 	default:
 		v = write_field(m->field, m->at, &(bool){false});
@@ -297,7 +309,7 @@ static int member_compare(const void *a, const void *b)
 
 char *spec_json_to_text(const struct job_spec *s)
 {
-	struct member *set = xcalloc(job_fields_count, sizeof(*set));
+	struct member *set = xrealloc(NULL, job_fields_count * sizeof(*set));
 	struct buf b = {};
 	size_t n = 0;
 
@@ -308,6 +320,7 @@ char *spec_json_to_text(const struct job_spec *s)
 			set[n++] = m;
 	}
 	qsort(set, n, sizeof(*set), member_compare);
+	buf_room(&b, TEXT_USUAL);
 	for (size_t i = 0; i < n; i++) {
 		buf_char(&b, i ? ',' : '{');
 		member_write(&b, &set[i]);

@@ -330,7 +330,7 @@ static bool field_refuse(const char *name, unsigned kinds, enum call_kind kind, 
 static unsigned kinds_of(const char *name)
 {
 	for (size_t i = 0; i < ELEMENTS(call_fields); i++)
-		if (strcmp(call_fields[i].name, name) == 0)
+		if (call_fields[i].name[0] == name[0] && strcmp(call_fields[i].name, name) == 0)
 			return call_fields[i].kinds;
 	return 0;
 }

@@ -97,6 +97,7 @@ struct event {
 	enum event_what what;
 	int64_t job, run;
 	char *result;
+	bool packed;    /* the strings are part of the allocation of the event */
 };
 void event_free(struct event *ev);
 AUTO_DEFINE(event);

@@ -17,6 +17,15 @@ void op_queue_push(struct op_queue *q, struct op *op)
 	q->n++;
 }
 
+void op_queue_push_first(struct op_queue *q, struct op *op)
+{
+	op->next = q->first;
+	if (!q->first)
+		q->last = &op->next;
+	q->first = op;
+	q->n++;
+}
+
 struct op *op_queue_pop(struct op_queue *q)
 {
 	struct op *op = q->first;

@@ -18,6 +18,7 @@ struct task_queue {
 
 void op_queue_init(struct op_queue *q);
 void op_queue_push(struct op_queue *q, struct op *op);
+void op_queue_push_first(struct op_queue *q, struct op *op);
 struct op *op_queue_pop(struct op_queue *q); /* NULL: empty */
 
 void task_queue_init(struct task_queue *q);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "core/job/event.h"
+#include "daemon/loop/bulk_credit.h"
 #include "daemon/loop/store_queues.h"
 #include "daemon/metrics/metrics.h"
 #include "store/events.h"
@@ -60,6 +61,8 @@ struct store_thread {
 	struct op_queue waiting, done;
 	struct task_queue reads_done;
 	bool bulk_turn;          /* the next batch is a bulk */
+	size_t claims;           /* waiting operations that start due runs */
+	struct bulk_credit bulk_credit; /* of the writer thread */
 	size_t in_batch, urgent; /* urgent: waiting operations that are not patient */
 	usec_t last_commit;
 	/* monotonic: time of the next empty batch while fails_since is set */
@@ -86,12 +89,17 @@ static void fail_all(struct op **ops, size_t n, const struct err *e)
 	}
 }
 
-static usec_t monotonic_now(void)
+static usec_t clock_read(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return (usec_t)ts.tv_sec * USEC_SEC + ts.tv_nsec / 1000;
+}
+
+static usec_t monotonic_now(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
 }
 
 /*
@@ -124,7 +132,8 @@ static void wait_for_ops(struct store_thread *t)
 
 /*
  * Takes the operations of the next batch. A bulk occupies the writer for a long time: it is a batch of its own, and the other
- * operations that wait are committed before it, at most once per bulk. So a due run waits for one bulk and not for several.
+ * operations that wait are committed before it, at most once per bulk. So a due run waits for one bulk and not for several;
+ * on SQLite a bulk in progress gives way to it (bulk_gives_way()).
  */
 static size_t take_waiting(struct store_thread *t, struct op **batch)
 {
@@ -145,7 +154,30 @@ static size_t take_waiting(struct store_thread *t, struct op **batch)
 	for (struct op *op; (op = op_queue_pop(&others)) || (op = op_queue_pop(&bulks));)
 		op_queue_push(&t->waiting, op);
 	t->bulk_turn = bulks_left && !bulk_turn;
+	t->claims = bulk_turn ? t->claims : 0; /* more operations than one batch has are rare */
 	return n;
+}
+
+/* store_yield_fn, on the writer thread. */
+static bool bulk_gives_way(void *arg)
+{
+	struct store_thread *t = arg;
+	bool wanted;
+
+	pthread_mutex_lock(&t->lock);
+	wanted = t->claims > 0;
+	pthread_mutex_unlock(&t->lock);
+	return wanted && bulk_credit_spend(&t->bulk_credit, clock_read(CLOCK_THREAD_CPUTIME_ID));
+}
+
+/* A bulk that gave way is the next bulk, after the other operations that wait. */
+static void bulk_return(struct store_thread *t, struct op *op)
+{
+	pthread_mutex_lock(&t->lock);
+	op_queue_push_first(&t->waiting, op);
+	t->urgent += !op->patient;
+	t->bulk_turn = false;
+	pthread_mutex_unlock(&t->lock);
 }
 
 /*
@@ -259,8 +291,14 @@ static void *write_batches(void *arg)
 		struct err e = {};
 		usec_t from = monotonic_now();
 		int64_t trips = store_round_trips(t->writer);
-		bool ok = fatal.kind == ERR_NONE && batch_apply(t->writer, batch, n, &wake, &e);
+		bool ok;
 
+		bulk_credit_begin(&t->bulk_credit, from, clock_read(CLOCK_THREAD_CPUTIME_ID));
+		ok = fatal.kind == ERR_NONE && batch_apply(t->writer, batch, n, &wake, &e);
+		if (!ok && fatal.kind == ERR_NONE && store_gave_way(t->writer)) {
+			bulk_return(t, batch[0]);
+			continue;
+		}
 		count_batch(t, n, ok, monotonic_now() - from);
 		count_round_trips(t, batch, n, store_round_trips(t->writer) - trips);
 		if (!ok && (e.kind == ERR_UNCERTAIN || e.kind == ERR_REFUSED))
@@ -431,8 +469,10 @@ static int on_results(sd_event_source *source, int fd, uint32_t events, void *ar
 
 static bool start_threads(struct store_thread *t, struct err *e)
 {
-	int r = pthread_create(&t->writer_thread, NULL, write_batches, t);
+	int r;
 
+	store_set_yield(t->writer, bulk_gives_way, t);
+	r = pthread_create(&t->writer_thread, NULL, write_batches, t);
 	if (r)
 		return err_errno(e, r, "could not start the store thread");
 	t->writer_runs = true;
@@ -562,6 +602,7 @@ void store_thread_submit(struct store_thread *t, struct op *op)
 		pthread_cond_signal(&t->write_wanted);
 	op_queue_push(&t->waiting, op);
 	t->urgent += !op->patient;
+	t->claims += op->kind == OP_CLAIM;
 	pthread_mutex_unlock(&t->lock);
 	report_busy(t);
 }

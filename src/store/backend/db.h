@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct db_set;
 struct err;
 struct strv;
 
@@ -115,6 +116,11 @@ struct db_ops {
 
 	void (*bind_int)(struct db *db, int query, int at, int64_t v);
 	void (*bind_text)(struct db *db, int query, int at, const char *s /* borrowed until reset; NULL: null */);
+	/*
+	 * Binds rows that the statement reads with given(). False: nothing is bound, and the statement needs their JSON text.
+	 * NULL: all statements do.
+	 */
+	bool (*bind_rows)(struct db *db, int query, int at, const struct db_set *rows /* borrowed until reset */);
 	enum db_step (*step)(struct db *db, int query, struct err *e);
 	int64_t (*column_int)(struct db *db, int query, int at);      /* 0 for null */
 	const char *(*column_text)(struct db *db, int query, int at); /* NULL for null; valid until the next step */

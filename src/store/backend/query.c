@@ -42,6 +42,16 @@ void query_text(struct query *q, const char *s)
 	q->db->ops->bind_text(q->db, q->id, next_param(q, true), s);
 }
 
+bool query_rows(struct query *q, const struct db_set *rows)
+{
+	const struct db_ops *ops = q->db->ops;
+
+	if (!ops->bind_rows || q->bound >= declaration_of(q)->n_params || !ops->bind_rows(q->db, q->id, q->bound, rows))
+		return false;
+	next_param(q, true);
+	return true;
+}
+
 bool query_send(struct query *q)
 {
 	if (q->bound != declaration_of(q)->n_params)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct db;
+struct db_set;
 struct err;
 
 /*
@@ -23,6 +24,8 @@ struct query {
 struct query query_start(struct db *db, int id, struct err *e);
 void query_int(struct query *q, int64_t v);
 void query_text(struct query *q, const char *s);
+/* Binds a set as rows. False: nothing is bound, and the set must be bound as JSON text. */
+bool query_rows(struct query *q, const struct db_set *rows);
 bool query_send(struct query *q);    /* sends it now if the backend has round trips; the rows are read later */
 bool query_ahead(struct query *q);   /* the same in a batch whose statements may be sent ahead (db.defer) */
 bool query_row(struct query *q);     /* false: no more rows, or it failed */

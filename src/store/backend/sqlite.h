@@ -10,6 +10,7 @@ struct db_sqlite {
 	sqlite3 *h;           /* owned */
 	sqlite3_vfs *vfs;     /* owned */
 	sqlite3_stmt **stmts; /* owned, one per query */
+	bool *given_only;     /* owned, one per query: its sets are read by given() and nothing else */
 	sqlite3_stmt **control; /* owned, one per text; NULL: not used yet */
 	char *path;           /* owned */
 	const struct clock *clock; /* borrowed; for lease_clock() */
@@ -21,6 +22,8 @@ struct db_sqlite {
 
 /* Sets e from a result code. Sets 'broken' if the device failed. Returns false. */
 bool sqlite_fail(struct db_sqlite *d, int rc, const char *what, struct err *e);
+
+#define SQLITE_GIVEN_ROWS "db_set" /* the type of a pointer to a struct db_set in a statement */
 
 /* Registers the SQL functions that the statements use: given(:set) and lease_clock(). */
 int sqlite_add_given(sqlite3 *h, const struct db_sql *sql, const struct clock *clock /* borrowed */);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite table-valued function given(:set) over the JSON sets of the store. It parses a set once
- * from left to right; SQLite's own JSON functions search each member again, which took most of the
- * time of a batch.
+ * SQLite table-valued function given(:set) over the sets of the store: rows in memory, or a JSON text, which is parsed once
+ * from left to right. SQLite's own JSON functions search each member again, which took most of the time of a batch.
  */
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "store/backend/sqlite.h"
+#include "store/backend/db_set.h"
 #include "store/backend/queries.h"
 #include <stdlib.h>
 #include <string.h>
@@ -36,11 +36,14 @@ struct given_value {
 
 struct given_cursor {
 	sqlite3_vtab_cursor base;
-	const char *at;    /* the rest of the set that is not parsed yet; borrowed from the statement */
+	const struct db_set *rows; /* borrowed; NULL: the set is a text */
+	size_t cell;       /* the next one of 'rows' */
+	const char *at;    /* the rest of a text that is not parsed yet; borrowed from the statement */
 	int64_t row;
 	bool end;
 	int members;       /* of the row */
 	int order[MEMBERS_MAX]; /* columns of the row; the next row usually has the same */
+	const char *names[MEMBERS_MAX]; /* of 'rows', of the columns in 'order' */
 	struct given_value values[COLUMNS_MAX];
 };
 
@@ -203,11 +206,16 @@ static bool member_read(struct given_cursor *c, int member)
 	return skip_char(c, ':') && value_read(c, &c->values[column]);
 }
 
-static bool given_row_read(struct given_cursor *c)
+static void row_clear(struct given_cursor *c)
 {
 	for (int i = 0; i < c->members; i++)
 		c->values[c->order[i]].type = NOTHING;
 	c->members = 0;
+}
+
+static bool given_row_read(struct given_cursor *c)
+{
+	row_clear(c);
 	if (!skip_char(c, '{'))
 		return false;
 	do {
@@ -218,11 +226,54 @@ static bool given_row_read(struct given_cursor *c)
 	return skip_char(c, '}');
 }
 
+/* ---- rows in memory ---- */
+
+static bool cell_read(struct given_cursor *c, const struct db_cell *cell)
+{
+	int column, member = c->members;
+	struct given_value *v;
+
+	if (member >= MEMBERS_MAX)
+		return false;
+	if (c->names[member] != cell->name) {
+		column = find_column((const struct given_table *)c->base.pVtab, cell->name, strlen(cell->name));
+		if (column < 0)
+			return false;
+		c->order[member] = column;
+		c->names[member] = cell->name;
+	}
+	c->members++;
+	v = &c->values[c->order[member]];
+	if (cell->type == DB_CELL_INT) {
+		v->type = NUMBER;
+		v->number = cell->value;
+	} else if (cell->type == DB_CELL_TEXT) {
+		v->type = TEXT;
+		v->text = c->rows->texts.data + cell->value;
+		v->len = cell->len;
+	}
+	return true;
+}
+
+static int rows_next(struct given_cursor *c)
+{
+	const struct db_set *rows = c->rows;
+
+	row_clear(c);
+	c->end = c->cell == rows->n;
+	for (c->cell++; c->cell < rows->n && rows->cells[c->cell].type != DB_CELL_ROW; c->cell++)
+		if (!cell_read(c, &rows->cells[c->cell]))
+			return SQLITE_MISMATCH;
+	return SQLITE_OK;
+}
+
 static int given_next(sqlite3_vtab_cursor *base)
 {
 	struct given_cursor *c = (struct given_cursor *)base;
 
 	c->row++;
+	if (c->rows)
+		return rows_next(c);
 	c->end = skip_char(c, ']');
 	if (c->end)
 		return SQLITE_OK;
@@ -232,14 +283,20 @@ static int given_next(sqlite3_vtab_cursor *base)
 static int given_filter(sqlite3_vtab_cursor *base, int index, const char *text, int argc, sqlite3_value **argv)
 {
 	struct given_cursor *c = (struct given_cursor *)base;
-	const char *set = argc == 1 ? (const char *)sqlite3_value_text(argv[0]) : NULL;
+	const char *set;
 
 	(void)index;
 	(void)text;
+	row_clear(c);
+	c->cell = 0;
+	c->row = -1;
+	c->rows = argc == 1 ? sqlite3_value_pointer(argv[0], SQLITE_GIVEN_ROWS) : NULL;
+	if (c->rows)
+		return given_next(base);
+	set = argc == 1 ? (const char *)sqlite3_value_text(argv[0]) : NULL;
 	if (!set)
 		return SQLITE_MISMATCH;
 	c->at = set;
-	c->row = -1;
 	return skip_char(c, '[') ? given_next(base) : SQLITE_MISMATCH;
 }
 

@@ -118,8 +118,8 @@ static bool owners_lock(const struct batch *b, struct err *e)
 	if (owners.n == 0 && jobs.n == 0)
 		return true;
 	q = query_start(b->s->db, Q_OWNERS_LOCK, e);
-	query_text(&q, set_json(&owners));
-	query_text(&q, set_json(&jobs));
+	set_bind(&q, &owners);
+	set_bind(&q, &jobs);
 	return query_finish(&q);
 }
 
@@ -141,8 +141,8 @@ static bool jobs_lock(const struct batch *b, struct err *e)
 	if (jobs.n == 0 && runs.n == 0)
 		return true;
 	q = query_start(b->s->db, Q_BATCH_JOBS_LOCK, e);
-	query_text(&q, set_json(&jobs));
-	query_text(&q, set_json(&runs));
+	set_bind(&q, &jobs);
+	set_bind(&q, &runs);
 	return query_finish(&q);
 }
 
@@ -452,6 +452,8 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 
 	if (next == AGAIN && claim_peek(s, ops, n, ret))
 		return true;
+	s->gave_way = false;
+	s->may_yield = n == 1 && ops[0]->kind == OP_JOB_BULK && !s->db->ops->row_locks;
 	b.group = xcalloc(n ? n : 1, sizeof(*b.group));
 	batch_classify(&b);
 	s->db->give_up_at = b.leases && s->lease ? clock_boot(&clock_system) + s->lease * 3 / 4 : 0;

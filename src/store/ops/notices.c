@@ -106,7 +106,7 @@ bool notices_prune(struct store *s, struct set *jobs, struct err *e)
 	if (jobs->n == 0)
 		return true;
 	q = query_start(s->db, Q_NOTICES_PRUNE, e);
-	query_text(&q, set_json(jobs));
+	set_bind(&q, jobs);
 	while (query_row(&q))
 		counter_change(s, COUNT_NOTICES, query_get_int(&q), "", -1);
 	return !q.failed;
@@ -169,7 +169,7 @@ bool notice_resume_apply(struct store *s, struct op *const *ops, size_t n, struc
 		query_text(&q, r->name);
 		query_text(&q, r->node);
 		query_int(&q, r->now);
-		query_text(&q, set_json(&ids));
+		set_bind(&q, &ids);
 		if (!query_finish(&q))
 			return false;
 	}

@@ -89,7 +89,7 @@ static bool read_due(struct store *s, const struct op_notice_take *t, size_t roo
 	for (size_t i = 0; i < w->n && i < room; i++)
 		set_id(&owners, w->claims[i].owner);
 	q = query_start(s->db, Q_NOTICES_DUE, e);
-	query_text(&q, set_json(&owners));
+	set_bind(&q, &owners);
 	query_int(&q, t->now);
 	query_int(&q, (int64_t)room);
 	while (query_row(&q)) {
@@ -141,7 +141,7 @@ static bool taken_notices_write(struct store *s, const struct op_notice_take *t,
 	query_text(&q, t->node);
 	query_int(&q, t->now);
 	query_int(&q, t->again_at);
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	while (query_row(&q))
 		set_id(ret_taken, query_get_int(&q));
 	return !q.failed;

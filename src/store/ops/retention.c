@@ -30,7 +30,7 @@ static bool delete_counted(struct store *s, int query, enum count_what what, str
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, query, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	while (query_row(&q)) {
 		int64_t state, uid;
 
@@ -53,7 +53,7 @@ static bool delete_attempts(struct store *s, struct op_prune *p, struct set *run
 	if (runs->n == 0)
 		return true;
 	q = query_start(s->db, Q_ATTEMPTS_PRUNE, e);
-	query_text(&q, set_json(runs));
+	set_bind(&q, runs);
 	while (query_row(&q)) {
 		struct kept_output o = {};
 
@@ -90,7 +90,7 @@ static bool delete_sized(struct store *s, int query, struct set *set, struct err
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, query, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	return owner_quota_subtract_rows(s, &q);
 }
 

@@ -67,7 +67,7 @@ static bool walk_level(struct store *s, struct walk *w, bool up, struct err *e)
 	for (size_t i = 0; i < w->next_n; i++)
 		set_id(&level, w->next[i]);
 	w->next_n = 0;
-	query_text(&q, set_json(&level));
+	set_bind(&q, &level);
 	query_int(&q, LINKS_MAX + 1);
 	while (query_row(&q)) {
 		int64_t parent = query_get_int(&q), child = query_get_int(&q);

@@ -21,7 +21,7 @@ static bool shown_read(struct store *s, struct set *ids, const struct map *by_ru
 	if (ids->n == 0)
 		return true;
 	q = query_start(s->db, Q_PROGRESS_GET, e);
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	while (query_row(&q)) {
 		const struct shown *to = map_get(by_run, query_get_int(&q));
 		struct progress p = {.percent = (int)query_get_int(&q)};

@@ -21,7 +21,7 @@ bool run_results_read(struct store *s, struct run *const *v, size_t n, struct er
 	if (ids.n == 0)
 		return true;
 	q = query_start(s->db, Q_RESULTS_GET, e);
-	query_text(&q, set_json(&ids));
+	set_bind(&q, &ids);
 	while (query_row(&q)) {
 		struct run *r = map_get(&by_run, query_get_int(&q));
 		AUTO_TEXT key = query_get_copy(&q);

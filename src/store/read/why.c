@@ -277,7 +277,7 @@ static bool read_holder(struct store *s, const struct job *j, struct why_job *re
 	int64_t run = 0;
 
 	set_id(&ids, j->id);
-	query_text(&q, set_json(&ids));
+	set_bind(&q, &ids);
 	while (query_row(&q)) {
 		query_get_int(&q);
 		query_get_int(&q);
@@ -293,7 +293,7 @@ static bool read_bucket(struct store *s, const struct job *j, struct why_job *re
 	AUTO_SET ids = {};
 
 	set_id(&ids, j->id);
-	query_text(&q, set_json(&ids));
+	set_bind(&q, &ids);
 	if (query_row(&q)) {
 		query_get_int(&q);
 		query_get_int(&q);

@@ -3,9 +3,11 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/event.h"
+#include "daemon/loop/bulk_credit.h"
 #include "daemon/loop/store_thread.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
+#include "store/ops/run/claims.h"
 #include "unit/unit.h"
 #include <semaphore.h>
 #include <stdlib.h>
@@ -123,6 +125,59 @@ static void an_operation_waits_for_one_bulk_and_not_for_several(void **state)
 	assert_true(w->order[0] == OP_JOB_ADD || w->order[1] == OP_JOB_ADD);
 	assert_int_equal(w->order[3], OP_JOB_BULK);
 	sem_destroy(&all);
+}
+
+static void note_any(struct op *op, void *arg)
+{
+	struct world *w = arg;
+
+	w->order[w->answered++] = op->kind;
+	if (w->answered == 2)
+		sd_event_exit(w->ev, 0);
+	if (op->kind == OP_JOB_BULK)
+		for (size_t i = 0; i < job_bulk_op(op)->n; i++) {
+			assert_true(op->ok);
+			assert_int_equal(job_bulk_op(op)->v[i].id, (int64_t)i + 1); /* nothing of the first attempt is left */
+		}
+	op_free(op);
+}
+
+/* A run becomes due while the bulk is written. */
+static void claim_once(struct job_new *j, void *arg)
+{
+	struct world *w = arg;
+
+	(void)j;
+	if (!w->acted++)
+		store_thread_submit(w->thread, op_new(OP_CLAIM, note_any, w));
+}
+
+static void a_bulk_gives_way_to_a_due_run(void **state)
+{
+	struct world *w = *state;
+	struct op *bulk = op_bulk(1000, w);
+
+	bulk->on_done = note_any;
+	job_bulk_op(bulk)->v[600].first_slot = claim_once;
+	job_bulk_op(bulk)->v[600].first_slot_arg = w;
+	store_thread_submit(w->thread, bulk);
+	sd_event_loop(w->ev);
+	assert_int_equal(w->order[0], OP_CLAIM);
+	assert_int_equal(w->order[1], OP_JOB_BULK);
+	assert_int_equal(w->acted, 2); /* the bulk was applied twice */
+}
+
+static void bulks_give_way_for_a_tenth_of_the_time(void **state)
+{
+	struct bulk_credit c = {};
+	usec_t now = USEC_SEC, lost = 0;
+
+	(void)state;
+	for (; now < 101 * USEC_SEC; now += 50 * USEC_MSEC) {
+		bulk_credit_begin(&c, now, now);
+		lost += bulk_credit_spend(&c, now + 50 * USEC_MSEC) ? 50 * USEC_MSEC : 0;
+	}
+	assert_in_range(lost, 10 * USEC_SEC, 10 * USEC_SEC + 200 * USEC_MSEC);
 }
 
 static void requests_of_clients_are_completed_at_shutdown(void **state)
@@ -259,6 +314,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_operation_waits_for_one_bulk_and_not_for_several, begin, end),
+		cmocka_unit_test_setup_teardown(a_bulk_gives_way_to_a_due_run, begin, end),
+		cmocka_unit_test(bulks_give_way_for_a_tenth_of_the_time),
 		cmocka_unit_test_setup_teardown(requests_of_clients_are_completed_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(operations_of_the_daemon_have_no_callback_at_shutdown, begin, end),
 		cmocka_unit_test_setup_teardown(reads_of_users_take_turns, begin, end),

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the SQLite file: which files are refused unchanged, locks, growth. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "store/backend/file_system.h"
+#include "store/backend/queries.h"
+#include "store/backend/sqlite.h"
 #include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
@@ -11,6 +14,7 @@
 #include "store/read/list/list_jobs.h"
 #include "store/read/list/list_runs.h"
 #include "store/read/single.h"
+#include "store/set.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"
 #include <dirent.h>
@@ -477,6 +481,67 @@ static void a_store_has_no_unsafe_settings(void **state)
 	assert_int_equal(found.n, 0);
 }
 
+/* Rows whose members differ in order and number, and texts that JSON escapes. */
+static void set_of_odd_rows(struct set *set)
+{
+	set_item(set);
+	set_int(set, "id", 1);
+	set_text(set, "name", "a \"quoted\" \\ \n text");
+	set_text(set, "spec", NULL);
+	set_item(set);
+	set_text(set, "name", "not UTF-8: \xff");
+	set_int(set, "id", INT64_MIN);
+	set_item(set);
+	set_int(set, "n", 0);
+	set_item(set);
+	set_text(set, "spec", "");
+	set_int(set, "id", INT64_MAX);
+	set_int(set, "n", -7);
+}
+
+static void given_read(sqlite3 *h, struct set *set, bool as_text, struct buf *out)
+{
+	sqlite3_stmt *stmt = NULL;
+	int rc;
+
+	assert_int_equal(sqlite3_prepare_v2(h, "SELECT id, name, spec, n FROM given(?1)", -1, &stmt, NULL), SQLITE_OK);
+	if (as_text)
+		rc = sqlite3_bind_text(stmt, 1, set_json(set), -1, SQLITE_STATIC);
+	else
+		rc = sqlite3_bind_pointer(stmt, 1, &set->rows, SQLITE_GIVEN_ROWS, NULL);
+	assert_int_equal(rc, SQLITE_OK);
+	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+		for (int i = 0; i < 4; i++) {
+			const char *value = (const char *)sqlite3_column_text(stmt, i);
+
+			buf_printf(out, "%d %s\n", sqlite3_column_type(stmt, i), value ? value : "-");
+		}
+	assert_int_equal(rc, SQLITE_DONE);
+	sqlite3_finalize(stmt);
+}
+
+static void given_reads_rows_in_memory_as_their_text(void **state)
+{
+	AUTO_SET set = {};
+	AUTO_DONE(buf) rows = {};
+	AUTO_DONE(buf) text = {};
+	sqlite3 *h = NULL;
+
+	(void)state;
+	set_of_odd_rows(&set);
+	assert_int_equal(sqlite3_open(":memory:", &h), SQLITE_OK);
+	assert_int_equal(sqlite_add_given(h, &sqlite_sql, &clock_system), SQLITE_OK);
+	given_read(h, &set, false, &rows);
+	given_read(h, &set, true, &text);
+	assert_string_equal(rows.data, text.data);
+	assert_string_equal(rows.data,
+		"1 1\n3 a \"quoted\" \\ \n text\n5 -\n5 -\n"
+		"1 -9223372036854775808\n3 not UTF-8: \\xff\n5 -\n5 -\n"
+		"5 -\n5 -\n5 -\n1 0\n"
+		"1 9223372036854775807\n5 -\n3 \n1 -7\n");
+	sqlite3_close(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_store_has_no_unsafe_settings),
 	STORE_TEST(a_file_that_is_no_store_is_refused_and_unchanged),
@@ -485,6 +550,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_file_that_vanished_from_beside_its_log_is_not_made_again),
 	STORE_TEST(an_unreadable_file_is_refused),
 	STORE_TEST(a_new_store_is_private_and_leaves_nothing_beside_it),
+	cmocka_unit_test(given_reads_rows_in_memory_as_their_text),
 	cmocka_unit_test(a_place_without_a_directory_is_refused),
 	STORE_TEST(flipped_bytes_are_refused_or_do_no_harm),
 	STORE_TEST(a_damaged_job_is_told_and_its_command_never_handed_out),

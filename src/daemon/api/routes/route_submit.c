@@ -32,6 +32,7 @@
 
 /* bytes; larger bodies are parsed on the reader thread, to keep the loop responsive */
 #define LOOP_BODY (64 * 1024)
+#define LOOP_BULK (4 * 1024) /* the same for a bulk, whose many small jobs take more time per byte */
 
 /*
  * A submission: prepared as a read if it needs the reader thread, then the context of the
@@ -375,7 +376,7 @@ static void start_submission(struct request *r, bool bulk)
 	o->s.schedule_cache = planner_schedule_cache(r->context->planner);
 	request_trace(r, &o->s.traceparent, &o->s.tracestate, &o->s.baggage);
 	r->body = (struct buf){};
-	if (o->s.dry_run || !o->s.owner || o->s.body.len > LOOP_BODY ||
+	if (o->s.dry_run || !o->s.owner || o->s.body.len > (bulk ? LOOP_BULK : LOOP_BODY) ||
 		submission_needs_store(&o->s)) {
 		o->zones = request_reader_zones(r);
 		o->q.run = o->s.dry_run ? read_dry_run : prepare_submission;

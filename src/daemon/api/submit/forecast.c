@@ -58,21 +58,18 @@ void forecast_machine(struct forecast *f, const struct job_spec *spec,
 void forecast_services(struct forecast *f, const struct job_spec *spec,
 	const struct forecast_services *m)
 {
-	AUTO_TEXT no_mail =
-		m->sendmail
-			? xprintf("notices by mail cannot be sent from this node: there is no "
-				  "program '%s'; install a mail "
-				  "server such as postfix, or set 'sendmail' in jobschedd.conf(5)",
-				  m->sendmail)
-			: NULL;
 	bool mail = false, net = spec->artifact && !text_starts(spec->artifact, "file:");
 
 	for (size_t i = 0; i < spec->notify.n; i++) {
 		mail |= text_starts(spec->notify.v[i], "mail:");
 		net |= text_starts(spec->notify.v[i], "webhook:");
 	}
-	if (f->findings && mail && m->sendmail && access(m->sendmail, X_OK) < 0)
+	if (f->findings && mail && m->sendmail && access(m->sendmail, X_OK) < 0) {
+		AUTO_TEXT no_mail = xprintf("notices by mail cannot be sent from this node: there is no program '%s'; install a mail "
+			"server such as postfix, or set 'sendmail' in jobschedd.conf(5)", m->sendmail);
+
 		add_finding("no-sendmail", no_mail, f->findings);
+	}
 	if (f->findings && net && m->net_down)
 		add_finding("no-net", m->net_down, f->findings);
 }

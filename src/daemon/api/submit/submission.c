@@ -133,21 +133,70 @@ bool submission_set_number(struct submission *s, size_t i, struct job_new *n,
 	return true;
 }
 
+static void schedule_forget(struct submission_schedule *last)
+{
+	strv_done(&last->texts);
+	free(last->tz);
+	schedule_set_free(last->set);
+	*last = (struct submission_schedule){};
+}
+
+static bool schedule_is_last(const struct submission_schedule *last, const struct job_spec *spec)
+{
+	if (!last->set || last->dst_gap != spec->dst_gap || last->dst_fold != spec->dst_fold || last->from != spec->from ||
+	    last->until != spec->until || last->texts.n != spec->schedule.n || !text_equal(last->tz, spec->tz))
+		return false;
+	for (size_t i = 0; i < last->texts.n; i++)
+		if (strcmp(last->texts.v[i], spec->schedule.v[i]) != 0)
+			return false;
+	return true;
+}
+
+static bool schedule_is_hashed(const struct schedule_set *set)
+{
+	for (size_t i = 0; i < schedule_set_count(set); i++)
+		if (schedule_hashed(schedule_set_at(set, i)))
+			return true;
+	return false;
+}
+
+/* A schedule that does not depend on the job is parsed once for adjacent jobs of a bulk. *ret_own is freed by the caller. */
+static bool read_schedule_once(struct submission *s, const struct job_spec *spec, usec_t now, struct zone_cache *zones,
+	struct schedule_set **ret_own, const struct schedule_set **ret, struct err *e)
+{
+	struct submission_schedule *last = &s->schedule;
+
+	if (schedule_is_last(last, spec)) {
+		*ret = last->set;
+		return true;
+	}
+	if (!read_submitted_schedule(spec, now, spec->name, zones, ret_own, e))
+		return false;
+	*ret = *ret_own;
+	if (!s->bulk || s->complete || schedule_is_hashed(*ret))
+		return true;
+	schedule_forget(last);
+	*last = (struct submission_schedule){.tz = xstrdup(spec->tz), .dst_gap = spec->dst_gap, .dst_fold = spec->dst_fold,
+		.from = spec->from, .until = spec->until, .set = STEAL(*ret_own)};
+	strv_copy(&last->texts, &spec->schedule);
+	return true;
+}
+
 /*
  * Relative times are resolved against the time of the submission, and the schedule is stored as
  * absolute text.
  */
-static bool schedule_job(const struct submission *s, struct submission_job *j, struct job_new *new,
+static bool schedule_job(struct submission *s, struct submission_job *j, struct job_new *new,
 	struct zone_cache *zones, struct err *e)
 {
-	AUTO(schedule_set) *set = NULL;
+	AUTO(schedule_set) *own = NULL;
 	AUTO_DONE(strv) texts = {};
+	const struct schedule_set *set;
 	bool undecided;
 
 	if (j->spec.after.n > 0 && j->spec.schedule.n == 0)
 		strv_add(&j->spec.schedule, "manual"); /* its slots are those of its parents */
-	if (!read_submitted_schedule(&j->spec, new->now, j->spec.name, zones, &set, e) ||
-		!submission_check_kind(set, e))
+	if (!read_schedule_once(s, &j->spec, new->now, zones, &own, &set, e) || !submission_check_kind(set, e))
 		return false;
 	undecided = hashed_by_number(set, &j->spec);
 	take_slots(set, &j->spec, new, &texts);
@@ -380,10 +429,11 @@ static bool prepare_bulk(struct submission *s, const json_t *o, struct zone_cach
 	json_array_foreach(list, i, job) {
 		if (!submission_prepare_job(s, i, job, zones, e)) {
 			submission_error_field(e, i);
-			return false;
+			break;
 		}
 	}
-	return true;
+	schedule_forget(&s->schedule); /* it borrows from 'zones' */
+	return i == n;
 }
 
 bool submission_prepare(struct submission *s, struct zone_cache *zones, struct err *e)

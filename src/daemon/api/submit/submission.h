@@ -36,6 +36,15 @@ struct submission_job {
 typedef bool template_fn(void *arg, int64_t uid, const json_t *submission, struct job_spec *spec,
 	struct err *e);
 
+/* The schedule of the previous job of a bulk: the jobs of a bulk often have the same one. */
+struct submission_schedule {
+	struct strv texts;    /* owned, as given */
+	char *tz;             /* owned */
+	int64_t dst_gap, dst_fold;
+	usec_t from, until;
+	struct schedule_set *set; /* owned; NULL: none */
+};
+
 struct submission {
 	struct buf body;      /* input */
 	bool bulk;
@@ -64,6 +73,8 @@ struct submission {
 	/* bits by enum limit_kind: limits that the spawner cannot enforce */
 	unsigned limits_refused;
 	struct call_rules calls;
+
+	struct submission_schedule schedule; /* of submission_prepare() */
 
 	struct submission_job *v; /* output */
 	struct job_new *jobs;     /* n elements; borrows from v */

@@ -80,7 +80,7 @@ static bool apply_members(struct store *s, struct op *op, struct err *e)
 	if (!op->ok || !a->set || members.n == 0)
 		return true;
 	q = query_start(s->db, Q_APPLIED_PUT, e);
-	query_text(&q, set_json(&members));
+	set_bind(&q, &members);
 	query_text(&q, a->set);
 	return query_finish(&q);
 }

@@ -97,7 +97,7 @@ static bool stored_check(struct store *s, const struct job_new *j, int64_t id, c
 		return true;
 	q = query_start(s->db, Q_CHAIN_ANCESTORS, e);
 	query_int(&q, j->uid);
-	query_text(&q, set_json(&refs));
+	set_bind(&q, &refs);
 	while (query_row(&q)) {
 		const char *ref = query_get_text(&q);
 		int64_t job = query_get_int(&q);

@@ -256,7 +256,7 @@ static bool check_paused_names(struct store *s, struct adding *a, size_t n, stru
 	if (names.n == 0)
 		return true;
 	q = query_start(s->db, Q_NAMES_PAUSED, e);
-	query_text(&q, set_json(&names));
+	set_bind(&q, &names);
 	query_int(&q, a->j->now);
 	while (query_row(&q)) {
 		struct pause_order p = {.scope = PAUSE_JOB};

@@ -50,7 +50,7 @@ static bool jobs_finish_all(struct store *s, struct set *idle, usec_t now, struc
 	if (idle->n == 0)
 		return true;
 	q = query_start(s->db, Q_JOBS_FINISH_ALL, e);
-	query_text(&q, set_json(idle));
+	set_bind(&q, idle);
 	query_int(&q, now);
 	query_int(&q, (int64_t)idle->n);
 	return query_finish(&q);
@@ -93,7 +93,7 @@ bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *r
 	if (idle.n == 0)
 		return true;
 	q = query_start(s->db, Q_JOBS_FINISH, e);
-	query_text(&q, set_json(&idle));
+	set_bind(&q, &idle);
 	query_int(&q, now);
 	while (query_row(&q)) {
 		int64_t id = query_get_int(&q);

@@ -39,7 +39,7 @@ bool job_names_send(struct job_names *n, struct store *s, const struct adding *a
 
 	for (size_t i = 0; i < count; i++)
 		named += is_named(&a[i]);
-	n->free = s->db->defer && (named == 0 || count <= NAMES_MAX);
+	n->free = named == 0 || (s->db->defer && count <= NAMES_MAX);
 	if (!n->free || named == 0)
 		return true;
 	for (size_t i = 0; i < count; i++) {
@@ -56,7 +56,7 @@ bool job_names_send(struct job_names *n, struct store *s, const struct adding *a
 		set_text(&set, "key", a[i].j->key);
 	}
 	n->taken = query_start(s->db, Q_JOBS_TAKEN, e);
-	query_text(&n->taken, set_json(&set));
+	set_bind(&n->taken, &set);
 	return query_send(&n->taken);
 }
 

@@ -161,7 +161,7 @@ static bool jobs_suspend_from(struct store *s, struct set *set, enum job_state w
 {
 	AUTO_QUERY q = query_start(s->db, Q_JOBS_SUSPEND, e);
 
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_int(&q, was);
 	query_int(&q, now);
 	while (query_row(&q)) {

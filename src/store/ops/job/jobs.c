@@ -26,6 +26,7 @@
 #include <string.h>
 
 #define CHUNK_JOBS 1000
+#define CHUNK_ALONE 250       /* on SQLite, where nothing else is written meanwhile: a bulk may give way between chunks */
 #define CHUNK_BYTES (4 << 20) /* of specs in one statement */
 
 int64_t job_content_digest(int64_t uid, const char *content)
@@ -78,7 +79,7 @@ static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err 
 			job_row_describe(&set, a[i].j);
 			map_put(&by_id, a[i].j->id, &a[i]);
 		}
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	while (set.n && query_row(&q)) {
 		struct adding *in = map_get(&by_id, query_get_int(&q));
 
@@ -225,7 +226,7 @@ static bool insert_pauses(struct store *s, struct set *set, struct err *e)
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, Q_JOB_PAUSES_PUT, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_int(&q, 0);
 	return query_finish(&q);
 }
@@ -358,11 +359,15 @@ static bool add_chunk(struct store *s, struct adding *a, size_t n, struct err *e
  */
 static bool add_all(struct store *s, struct adding *a, size_t n, bool stop, struct err *e)
 {
+	size_t max = s->db->ops->row_locks ? CHUNK_JOBS : CHUNK_ALONE;
+
 	for (size_t from = 0, to; from < n; from = to) {
 		size_t bytes = 0;
 		bool refused = false;
 
-		for (to = from; to < n && to - from < CHUNK_JOBS && (to == from || bytes < CHUNK_BYTES); to++)
+		if (from > 0 && store_give_way(s, e))
+			return false;
+		for (to = from; to < n && to - from < max && (to == from || bytes < CHUNK_BYTES); to++)
 			bytes += strlen(a[to].j->spec);
 		if (!add_chunk(s, a + from, to - from, e))
 			return false;

@@ -177,7 +177,7 @@ static bool begin_jobs(struct store *s, struct op_pauses_end *o, struct err *e)
 	if (!lock_jobs(s, set_json(&due), e) || !pause_due(s, set_json(&due), o, e))
 		return false;
 	q = query_start(s->db, Q_JOB_PAUSES_BEGIN, e);
-	query_text(&q, set_json(&due));
+	set_bind(&q, &due);
 	query_int(&q, o->now);
 	return query_finish(&q);
 }

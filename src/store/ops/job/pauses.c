@@ -47,7 +47,7 @@ static bool put_job_pause(struct store *s, const struct job_pause *p, struct err
 	set_int(&set, "uid", p->by_uid);
 	set_text(&set, "owner", p->by_name);
 	set_int(&set, "now", p->now);
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	query_int(&q, p->until);
 	return query_finish(&q);
 }

@@ -111,7 +111,7 @@ static bool move_count(struct store *s, const char *from, const struct set *coun
 		return true;
 	q = query_start(s->db, Q_COUNTERS_ADD, e);
 	query_text(&q, from);
-	query_text(&q, set_json((struct set *)counts));
+	set_bind(&q, (struct set *)counts);
 	return query_finish(&q);
 }
 

@@ -245,7 +245,7 @@ static bool node_unregister(struct store *s, const struct op_node_close *c, stru
 		set_id(&held, c->held[i]);
 	query_text(&q, c->node);
 	query_int(&q, c->now);
-	query_text(&q, set_json(&held));
+	set_bind(&q, &held);
 	query_int(&q, c->guarded);
 	query_int(&q, c->run_ttl);
 	return query_finish(&q);

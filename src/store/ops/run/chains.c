@@ -53,7 +53,7 @@ static bool children_read(struct store *s, const struct chain_end *v, size_t n, 
 		set_int(&set, "run", v[i].run);
 		set_int(&set, "job", v[i].job);
 	}
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	while (query_row(&q)) {
 		struct child c = {.end = map_get(&by_run, query_get_int(&q))};
 

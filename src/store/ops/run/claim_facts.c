@@ -180,7 +180,7 @@ static bool hold_holders(struct claim *c, struct set *runs, struct map *ret, str
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_RUNS_LOCK, e);
 
-	query_text(&q, set_json(runs));
+	set_bind(&q, runs);
 	while (query_row(&q)) {
 		struct permit_holder *h = xcalloc(1, sizeof(*h));
 
@@ -275,7 +275,7 @@ static bool learn_gates(struct claim *c, struct candidate **v, size_t n, struct 
 	if (jobs.n == 0)
 		return true;
 	q = query_start(c->s->db, Q_JOBS_GATED, e);
-	query_text(&q, set_json(&jobs));
+	set_bind(&q, &jobs);
 	while (query_row(&q)) {
 		struct job_now *j = job_of(c, query_get_int(&q));
 		int64_t uid = query_get_int(&q);

@@ -65,7 +65,7 @@ static bool skip_runs_of_jobs(struct claim *c, struct set *jobs, struct err *e)
 	if (jobs->n == 0)
 		return true;
 	q = query_start(c->s->db, Q_RUNS_INSIDE_JOBS, e);
-	query_text(&q, set_json(jobs));
+	set_bind(&q, jobs);
 	while (query_row(&q))
 		run_skip(c, query_get_int(&q), "paused");
 	return !q.failed;

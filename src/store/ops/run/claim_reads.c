@@ -321,7 +321,7 @@ static bool limits_hold(struct claim *c, struct claim_reads *r, struct err *e)
 	if (wanted.n == 0)
 		return true;
 	q = query_start(c->s->db, Q_LIMITS_HOLD, e);
-	query_text(&q, set_json(&wanted));
+	set_bind(&q, &wanted);
 	query_done(&r->limits);
 	query_done(&r->active);
 	r->limits = limits_start(c, e);

@@ -48,7 +48,7 @@ bool claim_previous_read(struct store *s, struct claim_list *l, struct err *e)
 	if (ids.n == 0)
 		return true;
 	q = query_start(s->db, Q_ATTEMPTS_LAST, e);
-	query_text(&q, set_json(&ids));
+	set_bind(&q, &ids);
 	while (query_row(&q)) {
 		struct run *r = map_get(&by_run, query_get_int(&q));
 		struct attempt *a = xcalloc(1, sizeof(*a));
@@ -82,7 +82,7 @@ bool claim_take_over(struct store *s, const char *node, struct set *ids, struct 
 		return true;
 	q = query_start(s->db, Q_RUNS_TAKE_OVER, e);
 	query_text(&q, node);
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	return query_finish(&q) && claim_read_runs(s, set_json(ids), ret, e);
 }
 

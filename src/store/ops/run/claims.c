@@ -254,7 +254,7 @@ static bool skip_others(struct claim *c, int query, struct set *jobs, const char
 	if (jobs->n == 0)
 		return true;
 	q = query_start(c->s->db, query, e);
-	query_text(&q, set_json(jobs));
+	set_bind(&q, jobs);
 	while (query_row(&q))
 		runs_describe_end(skips, query_get_int(&q), RUN_SKIPPED, reason);
 	return !q.failed;
@@ -327,7 +327,7 @@ static bool permits_insert(struct claim *c, int64_t permit, struct set *runs, st
 {
 	AUTO_QUERY q = query_start(c->s->db, Q_PERMITS_INSERT, e);
 
-	query_text(&q, set_json(runs));
+	set_bind(&q, runs);
 	query_int(&q, permit);
 	while (query_row(&q))
 		map_put(granted, query_get_int(&q), c);
@@ -399,7 +399,7 @@ static bool locked_starts_send(struct claim *c, const char *spawner, struct set 
 	query_text(&q, c->c->node);
 	query_text(&q, spawner);
 	query_int(&q, c->c->now);
-	query_text(&q, set_json(starts));
+	set_bind(&q, starts);
 	query_int(&q, (int64_t)starts->n);
 	return query_finish(&q);
 }
@@ -449,7 +449,7 @@ static bool starts_write(struct claim *c, const char *spawner, struct err *e)
 	query_text(&q, c->c->node);
 	query_text(&q, spawner);
 	query_int(&q, c->c->now);
-	query_text(&q, set_json(&starts));
+	set_bind(&q, &starts);
 	while (query_row(&q)) {
 		int64_t uid;
 

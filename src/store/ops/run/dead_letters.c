@@ -45,7 +45,7 @@ static bool dead_letters_lock(struct store *s, struct set *ids, struct letters *
 		return true;
 	ret->v = xcalloc(ids->n, sizeof(*ret->v));
 	q = query_start(s->db, Q_DEAD_LOCK, e);
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	while (ret->n < ids->n && query_row(&q)) {
 		struct letter *l = &ret->v[ret->n++];
 
@@ -167,7 +167,7 @@ static bool dead_letters_queue(struct store *s, struct set *ids, usec_t now, str
 {
 	AUTO_QUERY q = query_start(s->db, Q_DEAD_RETRY, e);
 
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	query_text(&q, "dead letter tried again");
 	query_int(&q, now);
 	return query_finish(&q);

@@ -105,7 +105,7 @@ static bool skip_missed(struct store *s, struct op_late *o, struct set *missed, 
 	if (missed->n == 0)
 		return true;
 	q = query_start(s->db, Q_RUNS_MISS, e);
-	query_text(&q, set_json(missed));
+	set_bind(&q, missed);
 	query_int(&q, o->now);
 	while (query_row(&q)) {
 		struct outcome m = {.state = RUN_SKIPPED, .reason = "missed", .at = o->now};
@@ -175,7 +175,7 @@ static bool due_search_again(struct store *s, const struct op_late *o, struct se
 {
 	AUTO_QUERY q = query_start(s->db, Q_DUE_UNDO, e);
 
-	query_text(&q, set_json(jobs));
+	set_bind(&q, jobs);
 	query_int(&q, o->now + SLOTS_LOOKAHEAD);
 	query_int(&q, USEC_NEVER);
 	query_int(&q, slot_search_from(o->now));

@@ -52,7 +52,7 @@ bool locked_runs_lock(struct store *s, struct set *ids, struct locked_runs *l, s
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUNS_LOCK, e);
 
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	return locked_runs_take(&q, ids->n, l);
 }
 

@@ -55,7 +55,7 @@ static bool permit_release_runs(struct store *s, struct set *jobs, size_t *ret_n
 	AUTO_QUERY q = query_start(s->db, Q_PERMITS_RELEASE, e);
 
 	*ret_n = 0;
-	query_text(&q, set_json(jobs));
+	set_bind(&q, jobs);
 	while (query_row(&q)) {
 		query_get_int(&q);
 		wakeup_claim_by(s, query_get_int(&q));

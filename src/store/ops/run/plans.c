@@ -116,7 +116,7 @@ static bool due_jobs_read(struct store *s, struct round *r, struct err *e)
 	for (size_t k = 0; k < r->n; k++)
 		set_id(&jobs, r->rows[k].due.job);
 	q = query_start(s->db, Q_DUE_JOBS, e);
-	query_text(&q, set_json(&jobs));
+	set_bind(&q, &jobs);
 	while (query_row(&q)) {
 		int64_t job = query_get_int(&q);
 

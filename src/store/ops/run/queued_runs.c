@@ -78,7 +78,7 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, Q_RUNS_INSERT, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	while (query_row(&q)) {
 		int64_t id = query_get_int(&q), state = query_get_int(&q);
 		usec_t due_at;
@@ -127,7 +127,7 @@ bool runs_end_queued(struct store *s, struct set *set, usec_t now, struct run_ch
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, Q_RUNS_SETTLE, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_int(&q, now);
 	while (query_row(&q)) {
 		struct outcome o = {.at = now};

@@ -21,7 +21,7 @@ bool run_cancel_queued(struct store *s, struct set *set, const char *reason, use
 	if (set->n == 0)
 		return true;
 	q = query_start(s->db, Q_RUNS_CANCEL_QUEUED, e);
-	query_text(&q, set_json(set));
+	set_bind(&q, set);
 	query_text(&q, reason);
 	query_int(&q, now);
 	while (query_row(&q)) {

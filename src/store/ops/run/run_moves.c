@@ -51,7 +51,7 @@ static bool write_row(struct store *s, struct err *e)
 	for (size_t i = 0; i < s->n_moved; i++)
 		set_id(&set, s->moved[i]);
 	query_text(&q, s->node_name ? s->node_name : "");
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	return query_finish(&q);
 }
 

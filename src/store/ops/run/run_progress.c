@@ -44,7 +44,7 @@ static bool progress_write(struct store *s, const struct op_progress *o, struct 
 	if (o->n == 0)
 		return true;
 	q = query_start(s->db, Q_PROGRESS_PUT, e);
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	while (query_row(&q)) {
 		const struct run_progress_row *row = map_get(&by_run, query_get_int(&q));
 		int64_t job = query_get_int(&q), uid = query_get_int(&q);

@@ -38,7 +38,7 @@ bool results_new_write(struct store *s, struct results_new *n, struct err *e)
 
 	if (n->drop.n > 0) {
 		q = query_start(s->db, Q_RESULTS_PRUNE, e);
-		query_text(&q, set_json(&n->drop));
+		set_bind(&q, &n->drop);
 		if (!owner_quota_subtract_rows(s, &q))
 			return false;
 	}

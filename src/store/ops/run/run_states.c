@@ -92,7 +92,7 @@ static bool ended_drop(struct store *s, struct set *runs, struct err *e)
 	if (runs->n == 0)
 		return true;
 	q = query_start(s->db, Q_RUN_STATES_PRUNE, e);
-	query_text(&q, set_json(runs));
+	set_bind(&q, runs);
 	return owner_quota_subtract_rows(s, &q);
 }
 

@@ -105,7 +105,7 @@ static bool expected_starts_write(struct store *s, struct op *const *ops, size_t
 		describe_start(&moves, o);
 		counter_move(s, COUNT_RUNS, RUN_CLAIMED, RUN_RUNNING, o->queue);
 	}
-	query_text(&q, set_json(&moves));
+	set_bind(&q, &moves);
 	query_int(&q, (int64_t)moves.n);
 	return query_finish(&q) && set_execute(s, Q_ATTEMPTS_STARTED, &moves, e);
 }
@@ -122,7 +122,7 @@ static bool starts_write(struct store *s, struct op *const *ops, size_t n, struc
 			map_put(&waiting, run_started_op(ops[i])->run, ops[i]);
 			describe_start(&moves, run_started_op(ops[i]));
 		}
-	query_text(&q, set_json(&moves));
+	set_bind(&q, &moves);
 	while (query_row(&q)) {
 		const struct op *op = map_take(&waiting, query_get_int(&q));
 
@@ -389,7 +389,7 @@ static bool put_tails(struct store *s, struct set *tails, struct err *e)
 	if (tails->n == 0)
 		return true;
 	q = query_start(s->db, Q_OUTPUTS_PUT, e);
-	query_text(&q, set_json(tails));
+	set_bind(&q, tails);
 	while (query_row(&q)) {
 		int64_t uid = query_get_int(&q);
 
@@ -428,10 +428,10 @@ static bool ending_read(struct store *s, struct op *const *ops, size_t n, struct
 
 	for (size_t i = 0; i < n; i++)
 		set_id(&ids, run_ended_op(ops[i])->attempt.run);
-	query_text(&q, set_json(&ids));
+	set_bind(&q, &ids);
 	if (s->db->defer) {
 		end->facts = query_start(s->db, Q_ENDS_FACTS, e);
-		query_text(&end->facts, set_json(&ids));
+		set_bind(&end->facts, &ids);
 	}
 	return query_ahead(&q) && (!end->facts.db || query_send(&end->facts)) && locked_runs_take(&q, ids.n, &end->held);
 }

@@ -89,7 +89,7 @@ bool slot_density_send(struct store *s, const struct adding *a, size_t n, struct
 	if (set.n == 0)
 		return true;
 	s->densities.q = query_start(s->db, Q_DUE_CROWDS, e);
-	query_text(&s->densities.q, set_json(&set));
+	set_bind(&s->densities.q, &set);
 	query_int(&s->densities.q, max);
 	return query_send(&s->densities.q);
 }

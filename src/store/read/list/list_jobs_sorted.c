@@ -184,7 +184,7 @@ static bool read_keys(struct store *s, const struct job_filter *f, const int64_t
 
 	for (size_t i = 0; i < n; i++)
 		set_id(&set, ids[i]);
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	for (*ret_n = 0; *ret_n < n && query_row(&q); (*ret_n)++)
 		ret[*ret_n] = keyed_read(&q, f);
 	return !q.failed;
@@ -252,7 +252,7 @@ static bool check_tags(struct store *s, const struct job_filter *f, struct job_l
 	query_text(&q, f->tag_key);
 	if (f->tag_value)
 		query_text(&q, f->tag_value);
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	while (tagged_n < CHUNK && query_row(&q))
 		tagged[tagged_n++] = query_get_int(&q);
 	for (size_t i = 0; i < n; i++) {
@@ -277,7 +277,7 @@ static bool read_shown(struct store *s, const struct job_filter *f, struct job_l
 			set_id(&set, v[i].id);
 	if (set.n == 0)
 		return true;
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	while (query_row(&q)) {
 		struct job_line l;
 

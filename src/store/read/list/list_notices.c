@@ -68,7 +68,7 @@ bool list_notices_get(struct store *s, struct set *ids, struct notice_list *ret,
 	if (ids->n == 0)
 		return true;
 	q = query_start(s->db, Q_NOTICES_GET, e);
-	query_text(&q, set_json(ids));
+	set_bind(&q, ids);
 	while (query_row(&q))
 		notice_list_add(ret, row_notice(&q));
 	return !q.failed;

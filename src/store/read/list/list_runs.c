@@ -221,7 +221,7 @@ static bool mark_tagged(struct store *s, const struct run_filter *f, struct sour
 			set_id(&set, jobs[n++] = c->lines[i].job);
 	query_text(&q, f->tag_key);
 	query_text(&q, f->tag_value);
-	query_text(&q, set_json(&set));
+	set_bind(&q, &set);
 	ok = read_ids(&q, jobs, CHUNK, &n, &more);
 	set_done(&set);
 	for (size_t i = 0; i < c->n; i++)
