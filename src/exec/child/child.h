@@ -61,6 +61,7 @@ struct child_plan {
 	/* the child is killed if it has not called exec() by then; 0: never */
 	usec_t setup_timeout;
 	bool clone_parent;  /* create the child as a sibling of the caller (CLONE_PARENT) */
+	bool oom_score_set; /* the caller has the score of jobs, which the child inherits */
 	bool keyring;       /* keep the session keyring, which the PAM session has made */
 };
 
@@ -79,3 +80,8 @@ struct child_report {
 };
 const char *child_stage_name(const struct child_report *r); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* a retry may succeed: EAGAIN, ENOMEM … */
+/*
+ * When memory runs out, the kernel kills processes with this score before the scheduler. False: inside a container the file
+ * may not be writable.
+ */
+bool child_oom_score_set(void);

@@ -51,14 +51,16 @@ static bool request_receive(struct launch_fds *ret)
 }
 
 static void request_launch(struct launch_stacks *stacks, struct launch_arena *a,
-	const struct sandbox_set *all, const struct launch_fds *fds)
+	const struct sandbox_set *all, const struct launch_fds *fds, bool oom_score_set)
 {
 	AUTO_DONE(launch_request) d = {};
 
-	if (launch_request_decode(&d, a->request, a->len, all, fds))
+	if (launch_request_decode(&d, a->request, a->len, all, fds)) {
+		d.plan.oom_score_set = oom_score_set;
 		launch_processes(stacks, &d.plan, &a->report);
-	else
+	} else {
 		a->report = (struct child_report){.stage = -1, .error = EPROTO};
+	}
 }
 
 /*
@@ -88,6 +90,7 @@ int launcher_main(void)
 	struct sandbox_set all;
 	struct launch_fds fds;
 	struct err e = {};
+	bool oom_score_set;
 
 	signals_reset();
 	prctl(PR_SET_NAME, "jobsched-launch");
@@ -102,8 +105,9 @@ int launcher_main(void)
 		return 1;
 	close(LAUNCHER_ARENA);
 	close(LAUNCHER_SETTINGS);
+	oom_score_set = child_oom_score_set(); /* once here, because each worker would need 11 us */
 	while (request_receive(&fds)) {
-		request_launch(stacks, arena, &all, &fds);
+		request_launch(stacks, arena, &all, &fds, oom_score_set);
 		fds_close(&fds);
 		if (send(LAUNCHER_SOCKET, "", 1, MSG_NOSIGNAL) != 1)
 			break;
