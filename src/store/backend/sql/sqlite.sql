@@ -798,9 +798,9 @@ ON CONFLICT DO NOTHING
 
 -- ======== jobs ========
 
+-- The first number; the others follow it.
 -- query job_ids(n int) -> id int
-WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
-SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + i AS id FROM step
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'jobs'), 0) + 1 AS id WHERE :n > 0
 
 -- query jobs_insert(set json) -> id int
 INSERT INTO jobs (id, uid, owner, name, key, content, asked, state, revision, segment, queue, priority,
@@ -947,8 +947,7 @@ SELECT CASE WHEN :segments <> 0 THEN (SELECT due.slot FROM due WHERE {in_segment
 -- ======== runs ========
 
 -- query run_ids(n int) -> id int
-WITH RECURSIVE step(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM step WHERE i < :n)
-SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + i AS id FROM step
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'runs'), 0) + 1 AS id WHERE :n > 0
 
 -- query runs_insert(set json) -> id int, state int, queue text, due_at int, uid int, size int, job int, slot_last int,
 --	ended_at int, reason text, notifies int, slot_count int
