@@ -45,7 +45,7 @@ struct child_plan {
 	 * create the child inside that group (CLONE_INTO_CGROUP); otherwise the child moves there
 	 */
 	bool cgroup_clone;
-	int in, out;        /* standard input; standard output and standard error */
+	int in, out;        /* standard input (for a launcher -1: none); standard output and standard error */
 	const int *extra_fds; /* become descriptors 3 and up */
 	size_t extra_fds_n; /* at most CHILD_EXTRA_FDS_MAX */
 	/* which of these, counted from 1, is a directory that the command may always write; 0: none */
