@@ -335,9 +335,9 @@ SELECT owner.uid, (SELECT notices.due_at FROM notices
 	WHERE notices.state = NOTICE_WAITING AND notices.uid = owner.uid ORDER BY notices.due_at LIMIT 1) AS due_at
 FROM owner WHERE owner.uid IS NOT NULL
 
--- Whether there is a waiting notice, which is less to ask than notices_owners.
--- query notices_any() -> id int
-SELECT id FROM notices WHERE state = NOTICE_WAITING ORDER BY due_at LIMIT 1
+-- Whether there is a waiting notice, which costs less than notices_owners.
+-- query notices_any() -> uid int
+SELECT uid FROM notices WHERE state = NOTICE_WAITING ORDER BY uid LIMIT 1
 
 -- The number of waiting notices of an owner, counted up to n.
 -- query notices_waiting(uid int, n int) -> n int
