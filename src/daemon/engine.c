@@ -192,6 +192,15 @@ void engine_on_fatal(const struct err *e, void *arg)
 	exit_loop(arg, e->kind == ERR_REFUSED ? EXIT_CONFIG : EXIT_TRY_AGAIN);
 }
 
+/* Responses are sent before the planner and the dispatcher work. */
+void engine_on_delivered(void *arg)
+{
+	const struct engine *g = arg;
+
+	if (g->server)
+		server_send_answers(g->server);
+}
+
 void engine_on_busy(void *arg)
 {
 	struct engine *g = arg;

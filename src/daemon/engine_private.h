@@ -109,6 +109,7 @@ void engine_on_alarm(bool clock_set, void *arg);
 void engine_on_change(void *arg);
 void engine_on_exit(int status, void *arg);
 void engine_on_fatal(const struct err *e, void *arg);
+void engine_on_delivered(void *arg);
 void engine_on_busy(void *arg);
 void engine_on_tables(void *arg);
 

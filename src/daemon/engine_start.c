@@ -402,6 +402,7 @@ static bool start_store(struct engine *g, struct err *e)
 		.on_fatal = engine_on_fatal,
 		.on_events = engine_on_events,
 		.on_op = engine_on_op,
+		.on_delivered = engine_on_delivered,
 		.on_busy = engine_on_busy,
 		.arg = g};
 

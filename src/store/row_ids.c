@@ -20,8 +20,9 @@ static bool ids_read(struct store *s, int query, size_t n, int64_t *ids, struct 
 	query_int(&q, (int64_t)n);
 	while (query_row(&q) && got < n)
 		ids[got++] = query_get_int(&q);
+	/* SQLite has one writer, so it returns the first number only */
 	for (; got > 0 && got < n && !s->db->ops->row_locks; got++)
-		ids[got] = ids[got - 1] + 1; /* SQLite has one writer, so it returns the first number only */
+		ids[got] = ids[got - 1] + 1;
 	return !q.failed && (got == n || err_set(e, ERR_INTERNAL, "the store returned too few ids"));
 }
 

@@ -110,19 +110,31 @@ static json_t *write_durations(const struct durations *d)
 		json_value_text(unusual));
 }
 
-json_t *row_json_job(const struct job *j, struct err *e)
+json_t *row_json_job_spec(const char *text, struct err *e)
 {
 	AUTO_DONE(job_spec) spec = {};
-	json_t *o;
 
 	job_spec_init(&spec);
-	if (!spec_json_from_text(j->spec, &spec, e)) {
+	return spec_json_from_text(text, &spec, e) ? spec_json_write_all(&spec) : NULL;
+}
+
+json_t *row_json_job(const struct job *j, struct err *e)
+{
+	json_t *spec = row_json_job_spec(j->spec, e);
+
+	if (!spec) {
 		err_wrap(e, "the stored job %lld", (long long)j->id);
 		if (e)
 			e->kind = ERR_INTERNAL;
 		return NULL;
 	}
-	o = spec_json_write_all(&spec);
+	return row_json_job_of(j, spec);
+}
+
+json_t *row_json_job_of(const struct job *j, json_t *spec)
+{
+	json_t *o = spec;
+
 	json_object_set_new(o, "id", json_integer(j->id));
 	json_object_set_new(o, "name", json_value_text(j->name));
 	json_object_set_new(o, "owner", json_value_text(j->owner));

@@ -12,6 +12,9 @@ struct run;
 
 /* The fields of the job with id, state, owner and so on. */
 json_t *row_json_job(const struct job *j, struct err *e);
+/* The same in two steps: the fields of a definition, which take most of the time; then the others. */
+json_t *row_json_job_spec(const char *text, struct err *e);
+json_t *row_json_job_of(const struct job *j, json_t *spec /* moved */);
 json_t *row_json_job_brief(const struct job *j); /* id, name, state and the state of its last run */
 json_t *row_json_run(const struct run *r);
 json_t *row_json_attempt(const struct attempt *a);

@@ -173,36 +173,11 @@ json_t *spec_json_write_all(const struct job_spec *s)
  * of ordinary jobs are written directly, as Jansson writes them.
  */
 
-static void text_write(struct buf *out, const char *s, size_t len)
-{
-	static const char letters[' '] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-	static const char hex[] = "0123456789ABCDEF";
-	const char *end = s + len;
-
-	buf_char(out, '"');
-	for (;;) {
-		const char *from = s;
-		unsigned char c;
-
-		while (s < end && (unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
-			s++;
-		buf_add(out, from, (size_t)(s - from));
-		if (s == end)
-			break;
-		c = (unsigned char)*s++;
-		if (c >= ' ' || letters[c])
-			buf_add(out, (const char[]){'\\', c >= ' ' ? (char)c : letters[c]}, 2);
-		else
-			buf_add(out, (const char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
-	}
-	buf_char(out, '"');
-}
-
 static void list_write(struct buf *out, const struct strv *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		buf_char(out, i ? ',' : '[');
-		text_write(out, l->v[i], strlen(l->v[i]));
+		json_value_write_text(out, l->v[i], strlen(l->v[i]));
 	}
 	buf_char(out, ']');
 }
@@ -217,7 +192,7 @@ static void octal_write(struct buf *out, uint64_t n)
 		*--at = (char)('0' + (n & 7));
 		n >>= 3;
 	} while (n || end - at < 3);
-	text_write(out, at, (size_t)(end - at));
+	json_value_write_text(out, at, (size_t)(end - at));
 }
 
 /* A member that differs from its default. */
@@ -239,10 +214,10 @@ static void member_write(struct buf *out, const struct member *m)
 	switch (m->b64 ? FIELD_TYPE_MAX : m->field->type) {
 	case FIELD_TEXT:
 		text = *(char *const *)m->at;
-		text_write(out, text, strlen(text));
+		json_value_write_text(out, text, strlen(text));
 		break;
 	case FIELD_BLOB:
-		text_write(out, blob->data, blob->len);
+		json_value_write_text(out, blob->data, blob->len);
 		break;
 	case FIELD_LIST:
 		list_write(out, m->at);

@@ -83,20 +83,42 @@ static void nice_and_ionice_are_applied(void **state)
 	expect(&idle, "idle\n");
 }
 
-static void jobs_have_a_higher_oom_score_than_the_spawner(void **state)
+static int oom_score(pid_t pid)
 {
-	AUTO_DONE(start_plan) p = rig_plan(&g, "cat /proc/self/oom_score_adj");
-	AUTO_TEXT ours = xprintf("/proc/%d/oom_score_adj", (int)g.spawner);
-	FILE *f;
-	int score = 0;
+	AUTO_TEXT path = xprintf("/proc/%d/oom_score_adj", (int)pid);
+	FILE *f = fopen(path, "r");
+	int score = -1;
 
-	(void)state;
-	expect(&p, "200\n");
-	f = fopen(ours, "r");
 	assert_non_null(f);
 	assert_int_equal(fscanf(f, "%d", &score), 1);
 	fclose(f);
-	assert_true(score < 200);
+	return score;
+}
+
+static void jobs_have_a_higher_oom_score_than_the_spawner(void **state)
+{
+	AUTO_DONE(start_plan) p = rig_plan(&g, "cat /proc/self/oom_score_adj");
+
+	(void)state;
+	expect(&p, "200\n");
+	assert_true(oom_score(g.spawner) < 200);
+}
+
+static void workers_inherit_the_oom_score_of_their_launcher(void **state)
+{
+	AUTO_TEXT children = xprintf("/proc/%d/task/%d/children", (int)g.spawner, (int)g.spawner);
+	AUTO_DONE(start_plan) p = rig_plan(&g, "true");
+	FILE *f;
+	int pid, n = 0;
+
+	(void)state;
+	expect(&p, "");
+	f = fopen(children, "r");
+	assert_non_null(f);
+	for (; fscanf(f, "%d", &pid) == 1; n++)
+		assert_int_equal(oom_score(pid), 200);
+	fclose(f);
+	assert_true(n > 0);
 }
 
 static void limits_that_cannot_be_enforced_are_announced_and_refused(void **state)
@@ -122,6 +144,7 @@ int main(void)
 		TEST(without_control_groups_memory_is_limited_per_process),
 		TEST(nice_and_ionice_are_applied),
 		TEST(jobs_have_a_higher_oom_score_than_the_spawner),
+		TEST(workers_inherit_the_oom_score_of_their_launcher),
 		TEST(limits_that_cannot_be_enforced_are_announced_and_refused),
 	};
 

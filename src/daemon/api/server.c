@@ -24,16 +24,22 @@
 
 /* ---- MHD in the loop ---- */
 
-static void set_timers(struct server *s)
+/* In ms; 0: MHD has more to do. */
+static MHD_UNSIGNED_LONG_LONG next_timeout(const struct server *s)
 {
 	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
-	bool soon = s->resumed, later;
 	struct mhd_loop *l;
 
 	TAILQ_FOREACH(l, &s->loops, in_server)
 		if (MHD_get_timeout(l->mhd, &ms) == MHD_YES && ms < least)
 			least = ms;
-	soon = soon || least == 0;
+	return least;
+}
+
+static void set_timers(struct server *s, MHD_UNSIGNED_LONG_LONG least)
+{
+	bool soon = s->resumed || least == 0, later;
+
 	later = !soon && least != UINT64_MAX;
 	sd_event_source_set_enabled(s->on_again, soon ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 	if (later)
@@ -52,17 +58,28 @@ static void free_loop(struct server *s, struct mhd_loop *l)
 
 void server_run(struct server *s)
 {
+	MHD_UNSIGNED_LONG_LONG least = 0;
 	struct mhd_loop *l, *next;
 
-	s->resumed = false;
-	TAILQ_FOREACH(l, &s->loops, in_server)
-		MHD_run(l->mhd);
+	/* the second time MHD watches the connections that it has just answered, which a loop iteration would delay */
+	for (int i = 0; i < 2 && (least == 0 || s->resumed); i++) {
+		s->resumed = false;
+		TAILQ_FOREACH(l, &s->loops, in_server)
+			MHD_run(l->mhd);
+		least = next_timeout(s);
+	}
 	for (l = TAILQ_FIRST(&s->loops); l; l = next) {
 		next = TAILQ_NEXT(l, in_server);
 		if (l->retired && l->connections == 0)
 			free_loop(s, l);
 	}
-	set_timers(s);
+	set_timers(s, least);
+}
+
+void server_send_answers(struct server *s)
+{
+	if (s->resumed)
+		server_run(s);
 }
 
 /*

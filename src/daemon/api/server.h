@@ -82,6 +82,7 @@ struct server_limits {             /* config keys of the same names */
 
 bool server_start(struct sd_event *ev, int listen_fd /* moved */, const struct server_context *c,
 	const struct server_limits *l, struct server **ret, struct err *e);
+void server_send_answers(struct server *s); /* now; otherwise in the next loop iteration */
 void server_set_limits(struct server *s, const struct server_limits *l); /* after a reload */
 /* Looks up the administrators' group again, on another thread. */
 void server_find_admins(struct server *s);

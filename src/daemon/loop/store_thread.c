@@ -387,8 +387,8 @@ static void reader_submit(struct reader *r, struct read_task *task)
 {
 	pthread_mutex_lock(&r->t->lock);
 	fair_queue_push(&r->tasks, &task->item);
-	pthread_cond_signal(&r->wanted);
 	pthread_mutex_unlock(&r->t->lock);
+	pthread_cond_signal(&r->wanted); /* without the lock, which the woken thread needs */
 }
 
 static void report_busy(const struct store_thread *t)
@@ -449,20 +449,20 @@ static void deliver_results(struct store_thread *t)
 	}
 	while ((task = task_queue_pop(&h.reads)))
 		task->done(task);
+	if (t->o.on_delivered)
+		t->o.on_delivered(t->o.arg);
 	if (h.fatal && t->o.on_fatal)
 		t->o.on_fatal(&h.fatal_err, t->o.arg);
 	else if (h.woken && t->o.on_wake)
 		t->o.on_wake(&h.wake, t->o.arg);
 }
 
+/* The source is edge-triggered: each write is an event, so the counter need not be read. */
 static int on_results(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
-	eventfd_t count;
-
 	(void)source;
+	(void)fd;
 	(void)events;
-	while (eventfd_read(fd, &count) == 0)
-		;
 	deliver_results(arg);
 	return 0;
 }
@@ -593,17 +593,20 @@ const char *store_thread_store_id(const struct store_thread *t)
 
 void store_thread_submit(struct store_thread *t, struct op *op)
 {
+	bool wakes;
+
 	pthread_mutex_lock(&t->lock);
 	/*
 	 * a patient operation behind another one does not wake the thread, which waits for LINGER
 	 * to pass
 	 */
-	if (!op->patient || !t->waiting.first)
-		pthread_cond_signal(&t->write_wanted);
+	wakes = !op->patient || !t->waiting.first;
 	op_queue_push(&t->waiting, op);
 	t->urgent += !op->patient;
 	t->claims += op->kind == OP_CLAIM;
 	pthread_mutex_unlock(&t->lock);
+	if (wakes)
+		pthread_cond_signal(&t->write_wanted); /* without the lock, which the woken thread needs */
 	report_busy(t);
 }
 

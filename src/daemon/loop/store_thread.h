@@ -43,6 +43,8 @@ struct store_thread_options {
 	void (*on_events)(const struct event_list *l, void *arg);
 	/* On the loop: every operation, before its own on_done. */
 	void (*on_op)(const struct op *op, void *arg);
+	/* On the loop: all callbacks of the operations and reads that were ready have been called. */
+	void (*on_delivered)(void *arg);
 	/* On the loop: an operation or a read was submitted. */
 	void (*on_busy)(void *arg);
 	void *arg;

@@ -43,25 +43,24 @@ static IN_CHILD int step_session(const struct launch *o)
 	return setsid() < 0 ? errno : 0;
 }
 
-/*
- * When memory runs out, the kernel kills jobs before the scheduler. Inside a container the file may
- * not be writable.
- */
-static IN_CHILD void set_oom_score(void)
+IN_CHILD bool child_oom_score_set(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	bool ok;
 
 	if (fd < 0)
-		return;
-	(void)!write(fd, OOM_SCORE, sizeof(OOM_SCORE) - 1);
+		return false;
+	ok = write(fd, OOM_SCORE, sizeof(OOM_SCORE) - 1) == sizeof(OOM_SCORE) - 1;
 	close(fd);
+	return ok;
 }
 
 static IN_CHILD int step_priorities(const struct launch *o)
 {
 	const struct child_limits *l = o->plan->limits;
 
-	set_oom_score();
+	if (!o->plan->oom_score_set)
+		(void)child_oom_score_set();
 	if (l->nice && setpriority(PRIO_PROCESS, 0, l->nice) < 0)
 		return errno;
 	if (!l->ioprio)

@@ -45,7 +45,7 @@ struct child_plan {
 	 * create the child inside that group (CLONE_INTO_CGROUP); otherwise the child moves there
 	 */
 	bool cgroup_clone;
-	int in, out;        /* standard input; standard output and standard error */
+	int in, out;        /* standard input (for a launcher -1: none); standard output and standard error */
 	const int *extra_fds; /* become descriptors 3 and up */
 	size_t extra_fds_n; /* at most CHILD_EXTRA_FDS_MAX */
 	/* which of these, counted from 1, is a directory that the command may always write; 0: none */
@@ -61,6 +61,7 @@ struct child_plan {
 	/* the child is killed if it has not called exec() by then; 0: never */
 	usec_t setup_timeout;
 	bool clone_parent;  /* create the child as a sibling of the caller (CLONE_PARENT) */
+	bool oom_score_set; /* the caller has the score of jobs, which the child inherits */
 	bool keyring;       /* keep the session keyring, which the PAM session has made */
 };
 
@@ -79,3 +80,8 @@ struct child_report {
 };
 const char *child_stage_name(const struct child_report *r); /* "exec", "directory" … */
 bool child_error_transient(int errnum); /* a retry may succeed: EAGAIN, ENOMEM … */
+/*
+ * When memory runs out, the kernel kills processes with this score before the scheduler. False: inside a container the file
+ * may not be writable.
+ */
+bool child_oom_score_set(void);

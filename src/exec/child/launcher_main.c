@@ -11,6 +11,7 @@
 #include "exec/child/launch.h"
 #include "exec/child/launch_request.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -50,15 +51,25 @@ static bool request_receive(struct launch_fds *ret)
 	return true;
 }
 
+/* What workers get from the launcher, because it costs less than to make or send it for each of them. */
+struct inherited {
+	bool oom_score_set;
+	int null; /* standard input of a command without input */
+};
+
 static void request_launch(struct launch_stacks *stacks, struct launch_arena *a,
-	const struct sandbox_set *all, const struct launch_fds *fds)
+	const struct sandbox_set *all, const struct launch_fds *fds, const struct inherited *own)
 {
 	AUTO_DONE(launch_request) d = {};
 
-	if (launch_request_decode(&d, a->request, a->len, all, fds))
+	if (launch_request_decode(&d, a->request, a->len, all, fds)) {
+		d.plan.oom_score_set = own->oom_score_set;
+		if (d.plan.in < 0)
+			d.plan.in = own->null;
 		launch_processes(stacks, &d.plan, &a->report);
-	else
+	} else {
 		a->report = (struct child_report){.stage = -1, .error = EPROTO};
+	}
 }
 
 /*
@@ -88,6 +99,7 @@ int launcher_main(void)
 	struct sandbox_set all;
 	struct launch_fds fds;
 	struct err e = {};
+	struct inherited own;
 
 	signals_reset();
 	prctl(PR_SET_NAME, "jobsched-launch");
@@ -102,8 +114,13 @@ int launcher_main(void)
 		return 1;
 	close(LAUNCHER_ARENA);
 	close(LAUNCHER_SETTINGS);
+	own = (struct inherited){
+		.oom_score_set = child_oom_score_set(), /* each worker would need 11 us */
+		.null = open("/dev/null", O_RDONLY | O_CLOEXEC)};
+	if (own.null < 0)
+		return 1;
 	while (request_receive(&fds)) {
-		request_launch(stacks, arena, &all, &fds);
+		request_launch(stacks, arena, &all, &fds, &own);
 		fds_close(&fds);
 		if (send(LAUNCHER_SOCKET, "", 1, MSG_NOSIGNAL) != 1)
 			break;

@@ -25,7 +25,7 @@
 /* The files of local users. Changes in a directory service are seen after USER_CACHE_TTL. */
 static const char *const files[] = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf"};
 
-struct stamp {
+struct user_files {
 	struct {
 		dev_t dev;
 		ino_t ino;
@@ -43,11 +43,11 @@ struct user_entry {
 	size_t got;
 	struct lookup_answer *answer; /* owned; NULL: never looked up */
 	bool known;
-	struct stamp stamp;          /* of the files before the lookup */
+	struct user_files stamp;          /* of the files before the lookup */
 	usec_t until;                /* CLOCK_BOOTTIME; the entry expires */
 };
 
-static void files_stamp_read(struct stamp *s)
+static void files_stamp_read(struct user_files *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (size_t i = 0; i < ELEMENTS(files); i++) {
@@ -61,6 +61,17 @@ static void files_stamp_read(struct stamp *s)
 		s->of[i].mtime = st.st_mtim;
 		s->of[i].ctime = st.st_ctim;
 	}
+}
+
+/* The starts of one loop iteration share one look at the files. */
+static const struct user_files *files_stamp_recent(struct user_cache *us)
+{
+	if (!us->files)
+		us->files = xcalloc(1, sizeof(*us->files));
+	if (!us->files_seen)
+		files_stamp_read(us->files);
+	us->files_seen = true;
+	return us->files;
 }
 
 static void entry_lookup_stop(struct user_entry *n)
@@ -91,6 +102,8 @@ void user_cache_done(struct user_cache *us)
 		cache_entry_free(n);
 	map_done(&us->by_uid);
 	deadlines_done(&us->deadlines);
+	free(us->files);
+	us->files = NULL;
 }
 
 static struct user_answer entry_answer(const struct user_entry *n)
@@ -203,13 +216,11 @@ bool user_cache_get(struct user_cache *us, uid_t uid, struct user_answer *ret)
 {
 	usec_t now = clock_boot(&clock_system);
 	struct user_entry *n = cache_entry_get(us, uid, now);
-	struct stamp stamp;
 	int r;
 
 	if (n->pipe.fd >= 0)
 		return false;
-	files_stamp_read(&stamp);
-	if (n->known && now < n->until && memcmp(&stamp, &n->stamp, sizeof(stamp)) == 0) {
+	if (n->known && now < n->until && memcmp(files_stamp_recent(us), &n->stamp, sizeof(n->stamp)) == 0) {
 		*ret = entry_answer(n);
 		return true;
 	}
@@ -231,6 +242,7 @@ void user_cache_timeouts(struct user_cache *us, usec_t now)
 {
 	struct deadline *d;
 
+	us->files_seen = false;
 	while ((d = deadlines_take(&us->deadlines, now)))
 		entry_lookup_finish(CONTAINER_OF(d, struct user_entry, deadline),
 			"the user database did not answer in time");

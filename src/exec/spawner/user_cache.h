@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 struct err;
+struct user_files;
 struct workers;
 
 #define USER_CACHE_TTL (60 * USEC_SEC)
@@ -29,6 +30,8 @@ struct user_cache {
 	struct map by_uid;           /* struct user_entry, see user_cache.c */
 	struct deadlines deadlines;
 	size_t asking;               /* running lookup processes */
+	struct user_files *files;    /* owned: the files as seen in this loop iteration; NULL: not read yet */
+	bool files_seen;
 	user_cache_found_fn *fn;
 	void *arg;
 };
@@ -36,5 +39,6 @@ struct user_cache {
 void user_cache_done(struct user_cache *us);
 /* True: *ret is set. False: fn is called with the answer within LOOKUP_TIMEOUT. */
 bool user_cache_get(struct user_cache *us, uid_t uid, struct user_answer *ret);
-void user_cache_timeouts(struct user_cache *us, usec_t now); /* fails lookups that took too long */
+/* Called once per loop iteration. Fails lookups that took too long; the next start looks at the files again. */
+void user_cache_timeouts(struct user_cache *us, usec_t now);
 usec_t user_cache_next_timeout(const struct user_cache *us);

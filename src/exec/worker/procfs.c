@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #define ENVIRON_MAX (8 << 20)
+#define CHILDREN_CHUNK 4096
+#define CHILDREN_ENTRY 16 /* more than the longest pid with its space */
 #define SWEEP_LIMIT (10 * USEC_SEC)
 
 /* The value of the last variable of that name; NULL: none. */
@@ -70,7 +72,7 @@ static int children_file_read(int fd, struct buf *text)
 {
 	buf_clear(text);
 	for (;;) {
-		ssize_t n = pread(fd, buf_room(text, 4096), 4096, (off_t)text->len);
+		ssize_t n = pread(fd, buf_room(text, CHILDREN_CHUNK), CHILDREN_CHUNK, (off_t)text->len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -78,7 +80,8 @@ static int children_file_read(int fd, struct buf *text)
 			return -errno;
 		text->len += (size_t)n;
 		text->data[text->len] = '\0';
-		if (n == 0)
+		/* the kernel fills the buffer as long as another pid fits */
+		if (n < CHILDREN_CHUNK - CHILDREN_ENTRY)
 			return 0;
 	}
 }

@@ -248,6 +248,8 @@ static void worker_process_start(
 	environment_build(&vars, from);
 	p->envp = vars.envp;
 	p->path = environment_get(&vars, "PATH");
+	if (p->in == w->all->null)
+		p->in = -1; /* the launcher has its own */
 	worker_launch(w, p);
 }
 

@@ -17,14 +17,32 @@ void batch_wake_reads_done(struct batch_wake_reads *r)
 	query_done(&r->notices);
 }
 
+/* On a server the owners are asked for without looking first, because that would be a round trip. */
+static bool notices_wait(struct store *s, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret = s->db->defer;
+	if (*ret)
+		return true;
+	q = query_start(s->db, Q_NOTICES_ANY, e);
+	*ret = query_row(&q);
+	return !q.failed;
+}
+
 bool batch_wake_reads_send(struct batch_wake_reads *r, struct store *s, struct err *e)
 {
+	bool notices;
+
 	batch_wake_reads_done(r);
+	if (!notices_wait(s, &notices, e))
+		return false;
 	if (!s->claim_wakeup.known)
 		r->lanes = query_start(s->db, Q_LANES, e);
 	r->slot = query_start(s->db, Q_DUE_FIRST, e);
 	query_int(&r->slot, s->segments);
-	r->notices = query_start(s->db, Q_NOTICES_OWNERS, e);
+	if (notices)
+		r->notices = query_start(s->db, Q_NOTICES_OWNERS, e);
 	return !s->db->defer || ((!r->lanes.db || query_send(&r->lanes)) && query_send(&r->slot) && query_send(&r->notices));
 }
 
@@ -46,7 +64,7 @@ bool batch_wake_reads_take(struct batch_wake_reads *r, struct store *s, struct b
 		if (ret->expiry < s->expiry_after)
 			ret->expiry = s->expiry_after;
 	}
-	if (r->slot.failed || !notices_due_first(s, &r->notices, &ret->next_notice))
+	if (r->slot.failed || (r->notices.db && !notices_due_first(s, &r->notices, &ret->next_notice)))
 		return false;
 	s->wake_kept.slot = ret->next_slot;
 	s->wake_kept.notice = ret->next_notice;

@@ -29,6 +29,7 @@ static const struct {
 	{"last_seen", "reads the last entry of the index"},
 	{"pauses_past_ready", "reads the first entry of the index"},
 	{"pauses_past_drop", "reads the first entry of the index"},
+	{"notices_any", "reads the first row of an index"},
 	{"notices_owners", "skips from owner to owner in the index"},
 	{"kept_outputs", "reads a page of the index in its order"},
 	{"events_prune", "reads the oldest rows, as many as given"},

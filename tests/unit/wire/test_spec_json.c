@@ -9,6 +9,7 @@
 #include "unit/unit.h"
 #include "wire/error_json.h"
 #include "wire/json_read.h"
+#include "wire/json_value.h"
 #include "wire/row_json.h"
 #include "wire/spec_json.h"
 #include <stdlib.h>
@@ -443,9 +444,32 @@ static void a_stored_definition_without_umask_keeps_the_old_default(void **state
 	assert_int_equal(again.umask, 022);
 }
 
+/* Clients and stored digests depend on the exact text. */
+static void values_are_written_as_jansson_writes_them(void **state)
+{
+	static const char *const texts[] = {"{}", "[]", "null", "true", "-9223372036854775807", "0.1", "1e300", "\"\"",
+		"{\"b\":[1,2.5,false,[],{}],\"a\":{\"z\":null,\"y\":\"\"},\"B\":-0.000001}",
+		"\"\\u0001\\u001f\\u007f\\b\\f\\n\\r\\t\\\\\\/\\\"\\u00e4\\u20ac\\ud83d\\ude00\"", "{\"a\\\"\\u0002\":\"x\",\"\":1}"};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTS(texts); i++) {
+		json_t *j = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+		AUTO_DONE(buf) ours = {};
+		char *theirs;
+
+		assert_non_null(j);
+		theirs = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+		json_value_write(j, &ours);
+		assert_string_equal(ours.data, theirs);
+		free(theirs);
+		json_decref(j);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(values_are_written_as_jansson_writes_them),
 		TEST(a_bad_submission_is_refused_under_the_name_of_its_member),
 		TEST(a_text_over_its_limit_is_too_large),
 		TEST(nesting_over_64_levels_is_refused),

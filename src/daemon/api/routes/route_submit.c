@@ -45,10 +45,12 @@ struct submit_ctx {
 	struct zone_cache *zones;
 	struct store_thread *store; /* borrowed */
 	bool user_mode;
+	json_t *shown;              /* owned: the definition in the response; NULL: it is written when it is needed */
 };
 
 static void submit_ctx_free(struct submit_ctx *o)
 {
+	json_decref(o->shown);
 	submission_done(&o->s);
 	free(o);
 }
@@ -77,7 +79,8 @@ static json_t *add_outcome(json_t *o /* NULL: none */, bool existed, bool replac
 }
 
 /* The new job as the store will show it, without another read. NULL: *e has the error. */
-static json_t *describe_new(const struct job_new *n, const struct forecast *f, struct err *e)
+static json_t *describe_new(const struct job_new *n, json_t *spec /* moved; NULL: that of 'n' */, const struct forecast *f,
+	struct err *e)
 {
 	struct job j = {
 		.id = n->id,
@@ -96,11 +99,12 @@ static json_t *describe_new(const struct job_new *n, const struct forecast *f, s
 		.next_slot = shown_next(n),
 	};
 
-	return add_outcome(row_json_job(&j, e), n->existed, n->replaced, n->run, f);
+	return add_outcome(spec ? row_json_job_of(&j, spec) : row_json_job(&j, e), n->existed, n->replaced, n->run, f);
 }
 
-static void answer_new(struct request *r, struct job_new *n, struct submission *s)
+static void answer_new(struct request *r, struct job_new *n, struct submit_ctx *x)
 {
+	struct submission *s = &x->s;
 	struct forecast *f = &s->v[0].forecast;
 	struct err e = {};
 	json_t *o;
@@ -112,7 +116,7 @@ static void answer_new(struct request *r, struct job_new *n, struct submission *
 	if (!f->findings)
 		submission_set_number(s, 0, n, request_zones(r), &e);
 	forecast_slot_density(f, n->next_slot, n->density);
-	o = describe_new(n, f, &e);
+	o = describe_new(n, STEAL(x->shown), f, &e);
 	if (o)
 		request_answer_json(r, 201, o);
 	else
@@ -240,7 +244,7 @@ static void on_jobs_added(struct op *op, void *arg)
 	} else if (r && job_add_op(op)->job.existed) {
 		answer_existing(r, &job_add_op(op)->job);
 	} else if (r) {
-		answer_new(r, &job_add_op(op)->job, &o->s);
+		answer_new(r, &job_add_op(op)->job, o);
 	}
 	op_free(op);
 	if (o->s.bulk && !store_thread_stopping(o->store))
@@ -262,6 +266,7 @@ static void first_slot_by_number(struct job_new *n, void *arg)
 static void submit_jobs(struct request *r, struct submit_ctx *o)
 {
 	struct op *op = op_new(o->s.bulk ? OP_JOB_BULK : OP_JOB_ADD, on_jobs_added, o);
+	struct err ignored = {};
 
 	submission_set_owner(&o->s);
 	if (o->s.bulk) {
@@ -275,6 +280,9 @@ static void submit_jobs(struct request *r, struct submit_ctx *o)
 	o->store = r->context->store;
 	request_act(r, op);
 	store_thread_submit(o->store, op);
+	/* while the store thread commits; a failure is reported when the response is written */
+	if (!o->s.bulk)
+		o->shown = row_json_job_spec(o->s.v[0].text, &ignored);
 }
 
 /* ---- preparing on the reader's thread ---- */
@@ -322,7 +330,7 @@ static void free_submit_query(struct store_read *q)
 static json_t *describe_dry_run(const struct job_new *n, const struct forecast *f, struct err *e)
 {
 	static const char *const unknown[] = {"id", "segment"};
-	json_t *o = describe_new(n, f, e);
+	json_t *o = describe_new(n, NULL, f, e);
 
 	for (size_t i = 0; o && i < ELEMENTS(unknown); i++)
 		json_object_set_new(o, unknown[i], json_null());

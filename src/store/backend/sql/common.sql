@@ -335,6 +335,10 @@ SELECT owner.uid, (SELECT notices.due_at FROM notices
 	WHERE notices.state = NOTICE_WAITING AND notices.uid = owner.uid ORDER BY notices.due_at LIMIT 1) AS due_at
 FROM owner WHERE owner.uid IS NOT NULL
 
+-- Whether there is a waiting notice, which costs less than notices_owners.
+-- query notices_any() -> uid int
+SELECT uid FROM notices WHERE state = NOTICE_WAITING ORDER BY uid LIMIT 1
+
 -- The number of waiting notices of an owner, counted up to n.
 -- query notices_waiting(uid int, n int) -> n int
 SELECT count(*) AS n FROM (SELECT 1 FROM notices WHERE state = NOTICE_WAITING AND uid = :uid LIMIT :n) AS waiting

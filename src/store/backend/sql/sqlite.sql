@@ -1229,7 +1229,7 @@ SELECT runs.id, runs.job, runs.uid, runs.state, runs.fence, runs.node, runs.queu
 	runs.slot_last, runs.notifies,
 	EXISTS (SELECT 1 FROM jobs CROSS JOIN chains WHERE jobs.id = runs.job AND chains.uid = runs.uid
 		AND chains.parent IN (jobs.name, CAST(jobs.id AS TEXT))) AS chained, runs.slot
-FROM runs WHERE id IN (SELECT value FROM json_each(:set)) ORDER BY id
+FROM json_each(:set) AS wanted CROSS JOIN runs WHERE runs.id = wanted.value
 
 -- query runs_end(set json)
 UPDATE runs SET state = given.state, reason = given.reason,

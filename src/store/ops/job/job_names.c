@@ -39,7 +39,7 @@ bool job_names_send(struct job_names *n, struct store *s, const struct adding *a
 
 	for (size_t i = 0; i < count; i++)
 		named += is_named(&a[i]);
-	n->free = named == 0 || (s->db->defer && count <= NAMES_MAX);
+	n->free = s->db->defer ? named == 0 || count <= NAMES_MAX : named == 0 && !s->db->ops->row_locks;
 	if (!n->free || named == 0)
 		return true;
 	for (size_t i = 0; i < count; i++) {

@@ -17,7 +17,8 @@ void job_names_done(struct job_names *n);
 
 /*
  * Sends the query; its rows arrive with those of the next one. The owners are locked, so that the
- * answer stays true until the commit. Only on a server: elsewhere the insertion itself finds conflicts.
+ * answer stays true until the commit. Only on a server: elsewhere the insertion itself finds conflicts. Without names and
+ * keys there are none.
  */
 bool job_names_send(struct job_names *n, struct store *s, const struct adding *a, size_t count, struct err *e);
 bool job_names_read(struct job_names *n);

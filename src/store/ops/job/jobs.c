@@ -89,7 +89,7 @@ static bool insert_rows(struct store *s, struct adding *a, size_t n, struct err 
 	return !q.failed;
 }
 
-/* Inserts jobs whose names and keys are free, without waiting for a reply. */
+/* Inserts jobs whose names and keys are free: on a server without waiting for a reply, on SQLite without a table of the ids. */
 static bool insert_new_rows(struct store *s, struct adding *a, size_t n, struct err *e)
 {
 	AUTO_SET set = {};
