@@ -6,6 +6,7 @@
 #include "store/backend/db.h"
 #include "store/backend/queries.h"
 #include "store/backend/query.h"
+#include "store/ops/prefetch.h"
 #include "store/owner_counts.h"
 #include "store/row_ids.h"
 #include "store/store.h"
@@ -38,6 +39,7 @@ struct store {
 	enum writers_lock writers_lock; /* of this batch */
 	bool wants_exclusive;           /* this batch must be repeated with WRITERS_EXCLUSIVE */
 	struct row_ids ids[2];          /* reserved numbers of jobs and of runs */
+	struct prefetch prefetch;       /* reads that were sent for operations of this batch */
 	struct owner_count owner_counts[32]; /* counts that were read a moment ago */
 	size_t next_owner_count;        /* the entry that is replaced next */
 	char *node_name;                /* owned; whose counters are changed; "" until a node is opened */

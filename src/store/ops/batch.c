@@ -10,6 +10,7 @@
 #include "store/ops/batch_wake.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/op_private.h"
+#include "store/ops/prefetch.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/run_moves.h"
 #include "store/ops/run/slot_density.h"
@@ -160,16 +161,31 @@ static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
 	return true;
 }
 
+/* Applies one operation. Its reads may have been sent with those of the operations before it. */
+static bool run_single(struct batch *b, size_t i, size_t *sent_to, struct err *e)
+{
+	if (i >= *sent_to || !b->s->prefetch.on) {
+		if (!prefetch_send(b->s, b->ops + i, b->n - i, sent_to, e))
+			return false;
+		*sent_to += i;
+	}
+	if (b->ops[i]->ok && !op_info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+		return false;
+	if (i + 1 >= *sent_to)
+		prefetch_drop(b->s);
+	return true;
+}
+
 static bool run_in_groups(struct batch *b, struct err *e)
 {
-	size_t from = 0;
+	size_t from = 0, sent_to = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
 		if (op_info(b->ops[i])->phase)
 			continue;
 		if (!run_phases(b, from, i, e))
 			return false;
-		if (b->ops[i]->ok && !op_info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+		if (!run_single(b, i, &sent_to, e))
 			return false;
 		from = i + 1;
 	}
@@ -317,6 +333,7 @@ static bool try_batch(struct batch *b, struct err *e)
 	batch_wake_reads_done(&b->reads);
 	row_ids_refill_done(&b->refill);
 	slot_density_done(b->s);
+	prefetch_drop(b->s);
 	b->s->db->defer = false;
 	return ok;
 }
