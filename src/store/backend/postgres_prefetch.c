@@ -38,6 +38,7 @@ void postgres_prefetch_keep(struct db_postgres *d, size_t number, PGresult *r)
 {
 	struct pg_prefetched *p = &d->prefetched[number - 1];
 
+	p->received = true;
 	if (p->used)
 		PQclear(r);
 	else
@@ -82,11 +83,16 @@ void postgres_prefetch_drop(struct db *db)
 {
 	struct db_postgres *d = (struct db_postgres *)db;
 
+	bool awaited = false;
+
 	for (size_t i = 0; i < d->n_prefetched; i++) {
-		PQclear(d->prefetched[i].result);
-		free(d->prefetched[i].parameters);
-		d->prefetched[i] = (struct pg_prefetched){.used = true};
+		struct pg_prefetched *p = &d->prefetched[i];
+
+		PQclear(p->result);
+		free(p->parameters);
+		*p = (struct pg_prefetched){.received = p->received, .used = true};
+		awaited = awaited || !p->received;
 	}
-	if (!postgres_pipeline_pending(d))
+	if (!awaited || !postgres_pipeline_pending(d))
 		d->n_prefetched = 0; /* no reply refers to them any more */
 }

@@ -14,6 +14,7 @@ struct pg_prefetched {
 	int query;
 	char *parameters; /* owned */
 	PGresult *result; /* owned; NULL: not received yet */
+	bool received;    /* its reply was read */
 	bool used;        /* its rows were taken or discarded */
 };
 

@@ -10,11 +10,11 @@
 #include "store/ops/batch_wake.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/op_private.h"
-#include "store/ops/prefetch.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/run_moves.h"
 #include "store/ops/run/slot_density.h"
 #include "store/outcomes.h"
+#include "store/prefetch.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include "store/tx.h"
@@ -156,6 +156,31 @@ static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
 			if (b->ops[i]->ok && op_info(b->ops[i])->phase == phase)
 				b->group[n++] = b->ops[i];
 		if (n > 0 && !op_info(b->group[0])->apply(b->s, b->group, n, e))
+			return false;
+	}
+	return true;
+}
+
+/* Whether it reads and writes one job only; others may write what was read for the operations behind them. */
+static bool is_of_one_job(const struct op *op)
+{
+	const struct op_info *info = op_info(op);
+
+	return info->prefetch && (!info->writers_of || info->writers_of(op) == WRITERS_SHARED);
+}
+
+/* Sends the reads of the first of these operations, as far as they can be sent together; *ret: of how many. Not on SQLite. */
+static bool prefetch_send(struct store *s, struct op *const *ops, size_t n, size_t *ret, struct err *e)
+{
+	*ret = 0;
+	if (!s->db->defer || !s->db->ops->prefetch)
+		return true;
+	while (*ret < n && is_of_one_job(ops[*ret])) {
+		const struct op *op = ops[(*ret)++];
+
+		if (*ret == 1)
+			prefetch_begin(s);
+		if (op->ok && !op_info(op)->prefetch(s, op, e))
 			return false;
 	}
 	return true;
@@ -333,7 +358,7 @@ static bool try_batch(struct batch *b, struct err *e)
 	batch_wake_reads_done(&b->reads);
 	row_ids_refill_done(&b->refill);
 	slot_density_done(b->s);
-	prefetch_drop(b->s);
+	prefetch_end(b->s);
 	b->s->db->defer = false;
 	return ok;
 }

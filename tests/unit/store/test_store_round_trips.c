@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The round trips to the server that a batch of each operation may take. */
 #include "base/text.h"
+#include "store/backend/postgres.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"
@@ -46,6 +47,7 @@ static void spend(struct store *s, struct op **ops, size_t n, int budget)
 	before = store_round_trips(s);
 	apply_all(s, ops, n);
 	spent = store_round_trips(s) - before;
+	assert_int_equal(((const struct db_postgres *)s->db)->n_prefetched, 0); /* nothing is kept for the next batch */
 	print_message("%s: %d round trips of %d\n", op_kind_name(ops[0]->kind), (int)spent, budget);
 	if (spent > budget)
 		fail_msg("%zu x %s took %d round trips, more than %d", n, op_kind_name(ops[0]->kind), (int)spent, budget);

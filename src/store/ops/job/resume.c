@@ -16,9 +16,9 @@
 #include "store/ops/job/pauses.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owners.h"
-#include "store/ops/prefetch.h"
 #include "store/ops/run/plans.h"
 #include "store/pause_rows.h"
+#include "store/prefetch.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include "store/events.h"
 #include "store/ops/job/job_finish.h"
 #include "store/ops/op_private.h"
-#include "store/ops/prefetch.h"
+#include "store/prefetch.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"

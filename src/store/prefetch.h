@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct err;
-struct op;
 struct store;
 
 /*
@@ -20,9 +18,9 @@ struct prefetch {
 	size_t runs;     /* that they may add */
 };
 
-/* Sends the reads of the first of these operations, as far as they can be sent together; *ret: of how many. Not on SQLite. */
-bool prefetch_send(struct store *s, struct op *const *ops, size_t n, size_t *ret, struct err *e);
+void prefetch_begin(struct store *s); /* the reads of some operations are sent now, see prefetch_send() in ops/batch.c */
 void prefetch_drop(struct store *s); /* discards what was not used */
+void prefetch_end(struct store *s);  /* the same at the end of the batch */
 void prefetch_free(struct store *s);
 
 /*
