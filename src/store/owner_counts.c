@@ -23,18 +23,38 @@ bool owner_count_is_low(const struct store *s, enum count_what what, int64_t uid
 	return *ret < limit - limit / 8;
 }
 
-bool owner_count_read(struct store *s, enum count_what what, int64_t uid, int64_t limit, int64_t *ret, struct err *e)
+static struct query count_query(struct store *s, enum count_what what, int64_t uid, int64_t job, struct err *e)
 {
-	AUTO_QUERY q = {};
+	bool by_job = job && s->db->defer;
+	struct query q = query_start(s->db, by_job ? Q_COUNTER_OF_JOB : Q_COUNTER_GET, e);
+
+	query_int(&q, what);
+	query_int(&q, by_job ? job : uid);
+	return q;
+}
+
+bool owner_count_prefetch(struct store *s, enum count_what what, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = count_query(s, what, 0, job, e);
+
+	return query_prefetch(&q);
+}
+
+bool owner_count_now(struct store *s, enum count_what what, int64_t uid, int64_t job, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = count_query(s, what, uid, job, e);
+
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
+bool owner_count_read(struct store *s, enum count_what what, int64_t uid, int64_t job, int64_t limit, int64_t *ret, struct err *e)
+{
 	struct owner_count *c;
 
 	if (owner_count_is_low(s, what, uid, limit, ret))
 		return true;
-	q = query_start(s->db, Q_COUNTER_GET, e);
-	query_int(&q, what);
-	query_int(&q, uid);
-	*ret = query_row(&q) ? query_get_int(&q) : 0;
-	if (q.failed)
+	if (!owner_count_now(s, what, uid, job, ret, e))
 		return false;
 	c = count_find(s, what, uid);
 	if (!c) {

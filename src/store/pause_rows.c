@@ -5,30 +5,60 @@
 #include "store/store_private.h"
 #include "store/tx.h"
 
+static bool pause_rows_take(struct query *q, struct pause_list *ret)
+{
+	while (query_row(q)) {
+		enum pause_scope scope;
+		struct pause_order *p;
+
+		if (!pause_scope_parse(query_get_text(q), &scope))
+			continue; /* a scope of a newer version */
+		p = pause_list_add(ret);
+		p->scope = scope;
+		p->key = query_get_copy(q);
+		p->uid = query_get_int(q);
+		p->by_uid = query_get_int(q);
+		p->by_name = query_get_copy(q);
+		p->reason = query_get_copy(q);
+		p->at = query_get_int(q);
+		p->until = query_get_int(q);
+		p->spared = query_get_copy(q);
+		p->later = query_get_int(q);
+	}
+	return !q->failed;
+}
+
 bool pause_rows_read(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PAUSES_GET, e);
 
 	query_int(&q, uid);
-	while (query_row(&q)) {
-		enum pause_scope scope;
-		struct pause_order *p;
+	return pause_rows_take(&q, ret);
+}
 
-		if (!pause_scope_parse(query_get_text(&q), &scope))
-			continue; /* a scope of a newer version */
-		p = pause_list_add(ret);
-		p->scope = scope;
-		p->key = query_get_copy(&q);
-		p->uid = query_get_int(&q);
-		p->by_uid = query_get_int(&q);
-		p->by_name = query_get_copy(&q);
-		p->reason = query_get_copy(&q);
-		p->at = query_get_int(&q);
-		p->until = query_get_int(&q);
-		p->spared = query_get_copy(&q);
-		p->later = query_get_int(&q);
-	}
-	return !q.failed;
+static struct query pauses_of_job(struct store *s, int64_t job, struct err *e)
+{
+	struct query q = query_start(s->db, Q_PAUSES_OF_JOB, e);
+
+	query_int(&q, job);
+	return q;
+}
+
+bool pause_rows_prefetch(struct store *s, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = pauses_of_job(s, job, e);
+
+	return query_prefetch(&q);
+}
+
+bool pause_rows_of_job(struct store *s, int64_t uid, int64_t job, struct pause_list *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (!s->db->defer)
+		return pause_rows_read(s, uid, ret, e);
+	q = pauses_of_job(s, job, e);
+	return pause_rows_take(&q, ret);
 }
 
 bool pause_rows_list(struct store *s, int64_t uid, struct pause_list *ret, struct err *e)

@@ -37,6 +37,18 @@ bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err
 	return ids_read(s, query, n - kept, ids + kept, e);
 }
 
+bool row_ids_prefetch_run(struct store *s, struct err *e)
+{
+	const struct row_ids *r = &s->ids[1];
+	AUTO_QUERY q = {};
+
+	if (++s->prefetch.runs <= r->n - r->at)
+		return true;
+	q = query_start(s->db, Q_RUN_IDS, e);
+	query_int(&q, 1);
+	return query_prefetch(&q);
+}
+
 /* Twice what this batch took, once less than that is left. */
 static size_t refill_size(const struct row_ids *r)
 {

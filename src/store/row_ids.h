@@ -14,6 +14,7 @@ struct row_ids {
 	size_t taken; /* by this batch */
 };
 
+bool row_ids_prefetch_run(struct store *s, struct err *e); /* one more run will be added; see store/ops/prefetch.h */
 bool row_ids_take(struct store *s, int query, size_t n, int64_t *ids, struct err *e); /* Q_JOB_IDS or Q_RUN_IDS */
 
 /*

@@ -132,6 +132,33 @@ bool row_runs_read(struct store *s, const char *ids, struct run_list *ret, struc
 	return !q.failed;
 }
 
+bool row_active_runs_prefetch(struct store *s, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_ACTIVE_RUNS, e);
+
+	query_int(&q, job);
+	return query_prefetch(&q);
+}
+
+bool row_active_runs_read(struct store *s, int64_t job, struct run_list *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_ACTIVE_RUNS, e);
+
+	query_int(&q, job);
+	while (query_row(&q))
+		run_list_add(ret, row_run_named(&q));
+	return !q.failed;
+}
+
+bool row_run_prefetch(struct store *s, int64_t uid, int64_t id, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_RUN_GET, e);
+
+	query_int(&q, id);
+	query_int(&q, uid);
+	return query_prefetch(&q);
+}
+
 bool row_run_read(struct store *s, int64_t uid, int64_t id, struct run **ret, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_RUN_GET, e);

@@ -187,6 +187,7 @@ void store_free(struct store *s)
 	}
 	counters_rewind(s, 0);
 	row_ids_free(s);
+	prefetch_free(s);
 	free(s->counts);
 	for (size_t i = 0; i < ELEMENTS(s->closed_lanes); i++)
 		free(s->closed_lanes[i].queue);

@@ -7,6 +7,7 @@
 #include "store/backend/queries.h"
 #include "store/backend/query.h"
 #include "store/owner_counts.h"
+#include "store/prefetch.h"
 #include "store/row_ids.h"
 #include "store/store.h"
 #include "store/wakeup.h"
@@ -42,6 +43,7 @@ struct store {
 	bool may_yield;                 /* this batch is one bulk */
 	bool gave_way;                  /* ... which was interrupted */
 	struct row_ids ids[2];          /* reserved numbers of jobs and of runs */
+	struct prefetch prefetch;       /* reads that were sent for operations of this batch */
 	struct owner_count owner_counts[32]; /* counts that were read a moment ago */
 	size_t next_owner_count;        /* the entry that is replaced next */
 	char *node_name;                /* owned; whose counters are changed; "" until a node is opened */

@@ -108,6 +108,13 @@ struct db_ops {
 	 * this query waits; after a commit the rows are there. NULL as above.
 	 */
 	bool (*send)(struct db *db, int query, struct err *e);
+	/*
+	 * The same, but the rows are kept for the next execution of this query with the same
+	 * parameters, so a query can be sent several times. prefetch_drop() discards the rows that
+	 * were not used. NULL as above.
+	 */
+	bool (*prefetch)(struct db *db, int query, struct err *e);
+	void (*prefetch_drop)(struct db *db);
 	/* Notifies other nodes after the commit. NULL: they watch the file. */
 	void (*notify)(struct db *db);
 	bool (*savepoint)(struct db *db, struct err *e);

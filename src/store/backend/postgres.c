@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "store/backend/postgres.h"
 #include "store/backend/postgres_pipeline.h"
+#include "store/backend/postgres_prefetch.h"
 #include "store/backend/queries.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -240,6 +241,8 @@ static void pg_close(struct db *db)
 	}
 	PQfinish(d->c);
 	free(d->queued);
+	postgres_prefetch_drop(&d->db);
+	free(d->prefetched);
 	free(d->statements);
 	free(d->where);
 	free(d);
@@ -544,7 +547,11 @@ static bool execute(struct db_postgres *d, int query, struct err *e)
 
 static bool pg_send(struct db *db, int query, struct err *e)
 {
-	return postgres_pipeline_query(pg_db(db), query, true, e);
+	bool there;
+
+	if (!postgres_prefetch_take(pg_db(db), query, &there, e))
+		return false;
+	return there || postgres_pipeline_query(pg_db(db), query, true, e);
 }
 
 /* Statements without rows are sent without waiting for the reply, if the batch allows it. */
@@ -558,9 +565,12 @@ static enum db_step pg_step(struct db *db, int query, struct err *e)
 {
 	struct db_postgres *d = pg_db(db);
 	struct pg_statement *s = &d->statements[query];
+	bool there;
 
 	if (!s->result && !s->sent && reply_may_wait(d, query))
 		return postgres_pipeline_query(d, query, false, e) ? DB_DONE : DB_FAILED;
+	if (!s->result && !s->sent && !postgres_prefetch_take(d, query, &there, e))
+		return DB_FAILED;
 	if (!s->result && !execute(d, query, e))
 		return DB_FAILED;
 	return ++s->row < PQntuples(s->result) ? DB_ROW : DB_DONE;
@@ -611,6 +621,8 @@ const struct db_ops db_postgres_ops = {
 	.notify = pg_notify_peers,
 	.transact = pg_transact,
 	.send = pg_send,
+	.prefetch = postgres_prefetch,
+	.prefetch_drop = postgres_prefetch_drop,
 	.savepoint = pg_savepoint,
 	.release = pg_release,
 	.rollback_to = pg_rollback_to,

@@ -6,6 +6,7 @@
 #include <libpq-fe.h>
 
 struct pg_queued;
+struct pg_prefetched;
 
 struct pg_statement {
 	PGresult *result;    /* owned; NULL: not executed yet */
@@ -43,6 +44,8 @@ struct db_postgres {
 	char warning[200]; /* the last warning of the server; cleared before the reply to COMMIT */
 	struct pg_queued *queued; /* owned, see postgres_pipeline.h */
 	size_t n_queued;
+	struct pg_prefetched *prefetched; /* owned, see postgres_prefetch.h */
+	size_t n_prefetched;
 	usec_t answered_at;       /* boottime of the last reply */
 	bool notifies;            /* the next commit is followed by NOTIFY */
 };

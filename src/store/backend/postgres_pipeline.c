@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "store/backend/postgres.h"
+#include "store/backend/postgres_prefetch.h"
 #include "store/backend/queries.h"
 #include <poll.h>
 #include <string.h>
@@ -45,7 +46,7 @@ bool postgres_pipeline_text(struct db_postgres *d, int text, const char *what, s
 	return true;
 }
 
-bool postgres_pipeline_query(struct db_postgres *d, int query, bool keeps, struct err *e)
+static bool pipeline_query(struct db_postgres *d, int query, bool keeps, size_t prefetch, struct err *e)
 {
 	const struct db_query *q = &d->db.sql->queries[query];
 	struct pg_statement *s = &d->statements[query];
@@ -56,8 +57,18 @@ bool postgres_pipeline_query(struct db_postgres *d, int query, bool keeps, struc
 		return postgres_fail(d, NULL, q->name, e);
 	s->preparing = s->preparing || prepares;
 	s->sent = s->sent || keeps;
-	pipeline_add(d, &(struct pg_queued){.query = query, .prepares = prepares, .keeps = keeps, .what = q->name});
+	pipeline_add(d, &(struct pg_queued){.query = query, .prepares = prepares, .keeps = keeps, .prefetch = prefetch, .what = q->name});
 	return true;
+}
+
+bool postgres_pipeline_query(struct db_postgres *d, int query, bool keeps, struct err *e)
+{
+	return pipeline_query(d, query, keeps, 0, e);
+}
+
+bool postgres_pipeline_prefetch(struct db_postgres *d, int query, size_t number, struct err *e)
+{
+	return pipeline_query(d, query, false, number, e);
 }
 
 /* ---- receive ---- */
@@ -125,6 +136,10 @@ static bool reply_read(struct db_postgres *d, const struct pg_queued *q, struct 
 		PQclear(s->result);
 		s->result = STEAL(r);
 		s->row = -1;
+		return true;
+	}
+	if (r && q->prefetch) {
+		postgres_prefetch_keep(d, q->prefetch, r);
 		return true;
 	}
 	PQclear(r);

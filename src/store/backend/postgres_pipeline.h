@@ -12,6 +12,7 @@ struct pg_queued {
 	int query;        /* -1: a text without parameters */
 	bool prepares;    /* a PREPARE was sent before it */
 	bool keeps;       /* the rows are kept in the statement */
+	size_t prefetch;  /* the rows are kept for a later query, see postgres_prefetch.h; 0: they are not */
 	bool commits;     /* it is COMMIT */
 	bool optional;    /* its error is ignored */
 	const char *what; /* for error messages; static */
@@ -19,6 +20,7 @@ struct pg_queued {
 
 bool postgres_pipeline_text(struct db_postgres *d, int text, const char *what, struct err *e);
 bool postgres_pipeline_query(struct db_postgres *d, int query, bool keeps, struct err *e);
+bool postgres_pipeline_prefetch(struct db_postgres *d, int query, size_t number, struct err *e);
 bool postgres_pipeline_pending(const struct db_postgres *d);
 
 /*

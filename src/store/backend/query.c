@@ -65,6 +65,14 @@ bool query_ahead(struct query *q)
 	return !q->db->defer || query_send(q);
 }
 
+bool query_prefetch(struct query *q)
+{
+	if (q->bound != declaration_of(q)->n_params)
+		query_misuse(q, "a parameter is not bound");
+	q->failed = !q->db->ops->prefetch(q->db, q->id, q->e);
+	return !q->failed;
+}
+
 bool query_row(struct query *q)
 {
 	enum db_step step;

@@ -28,6 +28,7 @@ void query_text(struct query *q, const char *s);
 bool query_rows(struct query *q, const struct db_set *rows);
 bool query_send(struct query *q);    /* sends it now if the backend has round trips; the rows are read later */
 bool query_ahead(struct query *q);   /* the same in a batch whose statements may be sent ahead (db.defer) */
+bool query_prefetch(struct query *q); /* sends it; the next query with the same parameters gets the rows. Only with db.defer */
 bool query_row(struct query *q);     /* false: no more rows, or it failed */
 bool query_finish(struct query *q);  /* steps to the end; false: it failed */
 int64_t query_get_int(struct query *q);

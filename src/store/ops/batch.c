@@ -14,6 +14,7 @@
 #include "store/ops/run/run_moves.h"
 #include "store/ops/run/slot_density.h"
 #include "store/outcomes.h"
+#include "store/prefetch.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include "store/tx.h"
@@ -160,16 +161,56 @@ static bool run_phases(struct batch *b, size_t from, size_t to, struct err *e)
 	return true;
 }
 
+/* Whether it reads and writes one job only; others may write what was read for the operations behind them. */
+static bool is_of_one_job(const struct op *op)
+{
+	const struct op_info *info = op_info(op);
+
+	return info->prefetch && (!info->writers_of || info->writers_of(op) == WRITERS_SHARED);
+}
+
+/* Sends the reads of the first of these operations, as far as they can be sent together; *ret: of how many. Not on SQLite. */
+static bool prefetch_send(struct store *s, struct op *const *ops, size_t n, size_t *ret, struct err *e)
+{
+	*ret = 0;
+	if (!s->db->defer || !s->db->ops->prefetch)
+		return true;
+	while (*ret < n && is_of_one_job(ops[*ret])) {
+		const struct op *op = ops[(*ret)++];
+
+		if (*ret == 1)
+			prefetch_begin(s);
+		if (op->ok && !op_info(op)->prefetch(s, op, e))
+			return false;
+	}
+	return true;
+}
+
+/* Applies one operation. Its reads may have been sent with those of the operations before it. */
+static bool run_single(struct batch *b, size_t i, size_t *sent_to, struct err *e)
+{
+	if (i >= *sent_to || !b->s->prefetch.on) {
+		if (!prefetch_send(b->s, b->ops + i, b->n - i, sent_to, e))
+			return false;
+		*sent_to += i;
+	}
+	if (b->ops[i]->ok && !op_info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+		return false;
+	if (i + 1 >= *sent_to)
+		prefetch_drop(b->s);
+	return true;
+}
+
 static bool run_in_groups(struct batch *b, struct err *e)
 {
-	size_t from = 0;
+	size_t from = 0, sent_to = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
 		if (op_info(b->ops[i])->phase)
 			continue;
 		if (!run_phases(b, from, i, e))
 			return false;
-		if (b->ops[i]->ok && !op_info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
+		if (!run_single(b, i, &sent_to, e))
 			return false;
 		from = i + 1;
 	}
@@ -317,6 +358,7 @@ static bool try_batch(struct batch *b, struct err *e)
 	batch_wake_reads_done(&b->reads);
 	row_ids_refill_done(&b->refill);
 	slot_density_done(b->s);
+	prefetch_end(b->s);
 	b->s->db->defer = false;
 	return ok;
 }

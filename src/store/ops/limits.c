@@ -33,6 +33,17 @@ bool limit_queue_check(struct store *s, const char *queue, struct err *refusal, 
 	return !q.failed && list_limits_no_queue(s, queue, ERR_INVALID, refusal, e);
 }
 
+bool limit_queue_prefetch(struct store *s, const char *queue, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	if (!queue || strcmp(queue, QUEUE_DEFAULT) == 0)
+		return true;
+	q = query_start(s->db, Q_QUEUE_USE, e);
+	query_text(&q, queue);
+	return query_prefetch(&q);
+}
+
 /* ---- set ---- */
 
 static bool limit_lock(struct store *s, const struct op_limit *o, struct limit *ret, bool *ret_there, struct err *e)

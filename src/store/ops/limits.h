@@ -27,3 +27,4 @@ OP_DEFINE(limit, limit, OP_LIMIT_SET, OP_LIMIT_RM)
  * writes, the queue cannot be removed before the commit.
  */
 bool limit_queue_check(struct store *s, const char *queue, struct err *refusal, struct err *e);
+bool limit_queue_prefetch(struct store *s, const char *queue, struct err *e);

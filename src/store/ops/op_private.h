@@ -34,6 +34,11 @@ struct op_info {
 	 * jobs whose owners are meant; NULL: none.
 	 */
 	void (*owners)(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
+	/*
+	 * Sends reads that the operation needs, with the locks of the batch, see ops/prefetch.h. The operation calls
+	 * prefetch_job() with the only job that it writes. NULL: none.
+	 */
+	bool (*prefetch)(struct store *s, const struct op *op, struct err *e);
 	bool repeatable;              /* has the same effect when it is committed twice */
 };
 #define OP_PHASES 8
@@ -66,6 +71,9 @@ op_jobs_fn run_started_jobs, run_ended_jobs, run_give_back_jobs, run_cancel_jobs
 op_jobs_fn job_change_jobs, pause_jobs, resume_jobs, run_states_put_jobs, run_states_drop_jobs, retention_prune_jobs, retention_forget_jobs;
 typedef void op_owners_fn(const struct store *s, const struct op *op, struct set *owners, struct set *jobs);
 op_owners_fn job_add_owners, job_bulk_owners, job_apply_owners, job_change_owners, resume_owners, trigger_owners;
+
+typedef bool op_prefetch_fn(struct store *s, const struct op *op, struct err *e);
+op_prefetch_fn job_cancel_prefetch, job_change_prefetch, pause_prefetch, resume_prefetch, run_cancel_prefetch, trigger_prefetch;
 
 typedef void op_clear_fn(struct op *op);
 op_clear_fn token_remove_reset;

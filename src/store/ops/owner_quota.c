@@ -47,13 +47,14 @@ void owner_quota_refuse(struct err *why, const char *owner, int64_t used, int64_
 		(long long)(limit / MIB));
 }
 
-bool owner_quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why, struct err *e)
+bool owner_quota_check(struct store *s, int64_t uid, int64_t job, const char *owner, int64_t more, int64_t limit, struct err *why,
+	struct err *e)
 {
 	int64_t used;
 
 	if (!limit)
 		return true;
-	if (!owner_count_read(s, COUNT_STORE, uid, limit, &used, e))
+	if (!owner_count_read(s, COUNT_STORE, uid, job, limit, &used, e))
 		return false;
 	if (more > limit - used)
 		owner_quota_refuse(why, owner, used, limit);

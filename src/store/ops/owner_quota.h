@@ -21,6 +21,6 @@ void owner_quota_add(struct store *s, int64_t uid, int64_t bytes); /* uid below 
 bool owner_quota_subtract_rows(struct store *s, struct query *q);  /* rows of a DELETE with the columns uid and size */
 bool owner_quota_used(struct store *s, int64_t uid, int64_t *ret, struct err *e); /* includes this transaction */
 void owner_quota_refuse(struct err *why, const char *owner, int64_t used, int64_t limit);
-/* Sets *why if 'more' bytes would exceed the owner's limit; 0: no limit. */
-bool owner_quota_check(struct store *s, int64_t uid, const char *owner, int64_t more, int64_t limit, struct err *why,
+/* Sets *why if 'more' bytes would exceed the owner's limit; 0: no limit. 'job': see owner_count_read(). */
+bool owner_quota_check(struct store *s, int64_t uid, int64_t job, const char *owner, int64_t more, int64_t limit, struct err *why,
 	struct err *e);

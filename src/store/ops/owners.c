@@ -92,13 +92,10 @@ bool owner_read_counts(struct store *s, int64_t number, int64_t *ret_jobs, int64
 	       owner_counter_read(s, COUNT_ACTIVE, number, ret_active, e) && tx_commit(&tx, e);
 }
 
-bool owner_live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e)
+bool owner_live_jobs(struct store *s, int64_t uid, int64_t job, int64_t *ret, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_COUNTER_GET, e);
-
-	query_int(&q, COUNT_OWNER);
-	query_int(&q, uid);
-	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	if (!owner_count_now(s, COUNT_OWNER, uid, job, ret, e))
+		return false;
 	*ret += counter_pending(s, COUNT_OWNER, uid);
-	return !q.failed;
+	return true;
 }

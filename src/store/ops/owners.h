@@ -17,7 +17,7 @@ struct op_owner {
 OP_DEFINE(owner, owner, OP_OWNER, OP_OWNER)
 
 /* Counts the owner's live jobs, including those of this transaction. */
-bool owner_live_jobs(struct store *s, int64_t uid, int64_t *ret, struct err *e);
+bool owner_live_jobs(struct store *s, int64_t uid, int64_t job /* see owner_count_read() */, int64_t *ret, struct err *e);
 
 /* The number of an owner; -1: unknown. */
 bool owner_read_number(struct store *s, uint32_t uid, const char *name, int64_t *ret, struct err *e);

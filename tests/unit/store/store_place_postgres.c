@@ -15,7 +15,7 @@
 
 const struct db_ops *const fixture_ops = &db_postgres_ops;
 const struct db_sql *const place_sql = &postgres_sql;
-const struct suite_part *const store_engine_parts[] = {&store_server_part, &store_locks_part, &store_event_order_part, &store_rivals_part, &store_round_trips_part, NULL};
+const struct suite_part *const store_engine_parts[] = {&store_server_part, &store_locks_part, &store_event_order_part, &store_rivals_part, &store_round_trips_part, &store_beside_part, NULL};
 
 /* The server of this program; cmocka's group functions have no argument for it. */
 static char *server_dir;

@@ -25,4 +25,4 @@ extern const struct suite_part store_metrics_part;
 
 /* The tests of one backend only; ends with NULL. */
 extern const struct suite_part *const store_engine_parts[];
-extern const struct suite_part store_backup_part, store_disk_part, store_file_part, store_server_part, store_locks_part, store_event_order_part, store_rivals_part, store_round_trips_part;
+extern const struct suite_part store_backup_part, store_disk_part, store_file_part, store_server_part, store_locks_part, store_event_order_part, store_rivals_part, store_round_trips_part, store_beside_part;

@@ -3,10 +3,15 @@
 #include "base/text.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
+#include "store/ops/job/job_changes.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
+#include "store/ops/run/run_cancel.h"
 #include "store/ops/run/runs.h"
+#include "store/ops/run/triggers.h"
 #include "store/read/list/list_moves.h"
 #include "store/store.h"
 #include "unit/store/store_suite.h"
@@ -69,6 +74,146 @@ static void a_name_freed_earlier_in_the_batch_can_be_used(void **state)
 	assert_true(ops[0]->ok && ops[1]->ok);
 	for (size_t i = 0; i < 2; i++)
 		op_free(ops[i]);
+}
+
+static struct op *op_rename(int64_t id, const char *name)
+{
+	struct op *op = op_new(OP_JOB_CHANGE, NULL, NULL);
+
+	op_fill(job_change_op(op), .uid = -1, .id = id, .what = "name", .to = {.spec = "{\"command\":[\"true\"]}", .name = name, .now = T0});
+	return op;
+}
+
+static struct op *op_cancel_run(int64_t id)
+{
+	struct op *op = op_new(OP_RUN_CANCEL, NULL, NULL);
+
+	op_fill(run_cancel_op(op), .uid = -1, .id = id, .now = T0 + 1);
+	return op;
+}
+
+static struct op *op_run(int64_t job, int64_t revision)
+{
+	struct op *op = op_new(OP_TRIGGER, NULL, NULL);
+
+	op_fill(trigger_op(op), .uid = -1, .job = job, .revision = revision, .now = T0);
+	return op;
+}
+
+/* Applies them as one batch and frees them. All must succeed. */
+static void apply_and_free(struct store *s, struct op **ops, size_t n)
+{
+	apply_all(s, ops, n);
+	for (size_t i = 0; i < n; i++) {
+		if (!ops[i]->ok)
+			fail_msg("operation %zu: %s", i, ops[i]->err.msg);
+		op_free(ops[i]);
+	}
+	assert_counts_true(s);
+}
+
+static void operations_on_one_job_see_what_the_earlier_ones_of_their_batch_did(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_due(s, "first", T0 + USEC_HOUR);
+	struct op *ops[] = {op_rename(id, "second"), op_run(id, 2), op_rename(id, "third"), op_new(OP_PAUSE, NULL, NULL), op_new(OP_RESUME, NULL, NULL),
+		op_run(id, 3), op_job_cancel(OP_JOB_CANCEL, id)};
+	AUTO(job) *j = NULL;
+
+	op_fill(pause_op(ops[3]), .uid = -1, .job = id, .pause = {.by_name = (char *)"eve", .at = T0});
+	op_fill(resume_op(ops[4]), .uid = -1, .job = id, .now = T0);
+	apply_all(s, ops, ELEMENTS(ops));
+	assert_int_equal(job_cancel_op(ops[6])->queued_cancelled, 2);
+	for (size_t i = 0; i < ELEMENTS(ops); i++) {
+		assert_true(ops[i]->ok);
+		op_free(ops[i]);
+	}
+	j = get_job(s, id);
+	assert_string_equal(j->name, "third");
+	assert_int_equal(j->state, JOB_CANCELLED);
+	assert_int_equal(j->revision, 3);
+	assert_counts_true(s);
+}
+
+static void a_job_finishes_when_one_batch_cancels_all_its_runs(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_job(s, NULL);
+	struct op *more[] = {op_run(id, 1), op_run(id, 1)};
+	struct op *cancels[] = {op_cancel_run(1), op_cancel_run(2), op_cancel_run(3)};
+	AUTO(job) *j = NULL;
+
+	apply_and_free(s, more, ELEMENTS(more));
+	apply_and_free(s, cancels, ELEMENTS(cancels));
+	j = get_job(s, id);
+	assert_int_equal(j->state, JOB_FINISHED);
+}
+
+static void a_run_whose_job_is_cancelled_in_the_same_batch_is_final(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_job(s, NULL);
+	struct op *ops[] = {op_job_cancel(OP_JOB_CANCEL, id), op_cancel_run(1)};
+
+	apply_all(s, ops, 2);
+	assert_true(ops[0]->ok && ops[1]->ok);
+	assert_true(run_cancel_op(ops[1])->was_final);
+	op_free(ops[0]);
+	op_free(ops[1]);
+	assert_counts_true(s);
+}
+
+static void a_name_that_a_change_frees_can_be_used_by_the_next_change(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t one = add_due(s, "one", T0 + USEC_HOUR), two = add_due(s, "two", T0 + USEC_HOUR);
+	struct op *swap[] = {op_rename(one, "three"), op_rename(two, "one"), op_rename(one, "two")};
+	struct op *both[] = {op_rename(one, "four"), op_rename(two, "four")};
+
+	apply_and_free(s, swap, ELEMENTS(swap));
+	apply_all(s, both, 2);
+	assert_true(both[0]->ok);
+	assert_false(both[1]->ok);
+	assert_int_equal(both[1]->err.kind, ERR_CONFLICT);
+	op_free(both[0]);
+	op_free(both[1]);
+	assert_counts_true(s);
+}
+
+/* The result of a trigger and of a cancellation is the row that later reads return. */
+static void runs_that_operations_return_are_those_of_the_store(void **state)
+{
+	struct store *s = store_of(state);
+	int64_t id = add_due(s, "named", T0 + USEC_HOUR);
+	AUTO(op) *trigger = op_run(id, 1);
+	AUTO(op) *cancel = NULL;
+	const struct run *r;
+
+	trigger_op(trigger)->params = "{\"a\":\"b\"}";
+	trigger_op(trigger)->forced = true;
+	for (int round = 0; round < 2; round++) {
+		AUTO(run) *kept = NULL;
+
+		if (round == 0) {
+			assert_true(apply_one(s, trigger));
+			r = trigger_op(trigger)->run;
+		} else {
+			cancel = op_cancel_run(r->id);
+			assert_true(apply_one(s, cancel));
+			r = run_cancel_op(cancel)->run;
+		}
+		kept = get_run(s, r->id);
+		assert_true(r->job == kept->job && r->uid == kept->uid && r->kind == kept->kind && r->state == kept->state);
+		assert_true(r->slot == kept->slot && r->slot_last == kept->slot_last && r->slot_count == kept->slot_count);
+		assert_true(r->due_at == kept->due_at && r->revision == kept->revision && r->priority == kept->priority);
+		assert_true(r->attempt == kept->attempt && r->lost == kept->lost && r->fence == kept->fence);
+		assert_true(r->cancel_asked == kept->cancel_asked && r->created_at == kept->created_at && r->claimed_at == kept->claimed_at);
+		assert_true(r->started_at == kept->started_at && r->ended_at == kept->ended_at && r->exit_code == kept->exit_code);
+		assert_true(r->term_signal == kept->term_signal && r->dead_at == kept->dead_at && r->failures == kept->failures);
+		assert_true(r->first_start == kept->first_start && r->hold == kept->hold && r->forced == kept->forced);
+		assert_true(text_equal(r->job_name, kept->job_name) && text_equal(r->owner, kept->owner) && text_equal(r->reason, kept->reason));
+		assert_true(text_equal(r->queue, kept->queue) && text_equal(r->node, kept->node) && text_equal(r->params, kept->params));
+	}
 }
 
 static void every_refusal_leaves_the_others_alone(void **state)
@@ -224,6 +369,11 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_claim_sees_the_jobs_of_its_own_batch),
 	STORE_TEST(cancel_and_end_of_one_run_keep_their_order),
 	STORE_TEST(a_name_freed_earlier_in_the_batch_can_be_used),
+	STORE_TEST(operations_on_one_job_see_what_the_earlier_ones_of_their_batch_did),
+	STORE_TEST(a_job_finishes_when_one_batch_cancels_all_its_runs),
+	STORE_TEST(a_run_whose_job_is_cancelled_in_the_same_batch_is_final),
+	STORE_TEST(a_name_that_a_change_frees_can_be_used_by_the_next_change),
+	STORE_TEST(runs_that_operations_return_are_those_of_the_store),
 	STORE_TEST(every_refusal_leaves_the_others_alone),
 	STORE_TEST(an_empty_batch_is_fine),
 	STORE_TEST(a_thousand_lives_leave_true_counts),

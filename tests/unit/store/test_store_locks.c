@@ -15,8 +15,7 @@
 #include "store/ops/run/run_cancel.h"
 #include "store/store.h"
 #include "store/store_private.h"
-#include "unit/store/claim_fixture.h"
-#include <pthread.h>
+#include "unit/store/locks_fixture.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -98,54 +97,6 @@ static void a_plan_passes_over_a_job_that_is_locked(void **state)
 }
 
 /* ---- the lock of all writers ---- */
-
-struct waiter {
-	struct store *s;
-	struct op *op, *second;
-	pthread_t thread;
-	bool ok;
-};
-
-static void *waiter_main(void *arg)
-{
-	struct waiter *w = arg;
-	struct op *ops[] = {w->op, w->second};
-	struct err e = {};
-
-	w->ok = batch_apply(w->s, ops, w->second ? 2 : 1, &(struct batch_wake){}, &e);
-	return NULL;
-}
-
-/* 'second' is another operation of the batch; NULL: there is none. */
-static void waiter_start_both(struct waiter *w, struct store *s, struct op *op, struct op *second)
-{
-	*w = (struct waiter){.s = s, .op = op, .second = second};
-	pthread_create(&w->thread, NULL, waiter_main, w);
-}
-
-static void waiter_start(struct waiter *w, struct store *s, struct op *op)
-{
-	waiter_start_both(w, s, op, NULL);
-}
-
-static void waiter_join(struct waiter *w)
-{
-	pthread_join(w->thread, NULL);
-	assert_true(w->ok && w->op->ok && (!w->second || w->second->ok));
-}
-
-/* Returns when that many sessions wait for a lock. */
-static void wait_for_waiters(void **state, int n)
-{
-	for (int i = 0; i < 1000; i++) {
-		AUTO_TEXT waiting = ask(state, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted");
-
-		if (atoi(waiting) >= n)
-			return;
-		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-	}
-	fail_msg("%d sessions never waited for a lock", n);
-}
 
 static void starts_and_ends_of_different_jobs_do_not_wait_for_each_other(void **state)
 {
@@ -254,23 +205,6 @@ static void a_claim_takes_jobs_of_its_segments_first(void **state)
 
 /* ---- what changes between the snapshot of a claim and its locks ---- */
 
-/*
- * Makes the statement whose text contains 'text' wait between its snapshot and its locks of jobs, while the gate is
- * closed.
- */
-static void add_gate(void **state, const char *text)
-{
-	sql(state, "CREATE FUNCTION pass(job bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
-		"IF position($t$%s$t$ IN current_query()) > 0 THEN PERFORM pg_advisory_xact_lock_shared(7); END IF; RETURN true; END $$", text);
-	sql(state, "ALTER TABLE jobs RENAME TO all_jobs; CREATE VIEW jobs AS SELECT * FROM all_jobs WHERE pass(id)");
-	sql(state, "SELECT pg_advisory_lock(7)"); /* closed */
-}
-
-static void gate_open(void **state)
-{
-	sql(state, "SELECT pg_advisory_unlock(7)");
-}
-
 struct slow_claim {
 	struct store *other; /* an engine that changes something meanwhile */
 	struct op *op;
@@ -285,7 +219,7 @@ static void slow_claim_begin(void **state, struct slow_claim *c, size_t room, us
 	c->other = open_or_fail(f->where, false);
 	assert_true(apply_one(c->other, open));
 	c->op = op_claim(room, now);
-	add_gate(state, "set_config('jobsched.held'");
+	add_gate(state, "set_config('jobsched.held'", 0);
 	waiter_start(&c->w, f->store, c->op);
 	wait_for_waiters(state, 1);
 }
@@ -416,7 +350,7 @@ static void a_cancel_of_a_run_that_has_just_appeared_waits_for_its_job(void **st
 	run = atoll(last) + 1;
 	cancel = op_run_cancel(1);
 	second = op_run_cancel(run);
-	add_gate(state, "UNION SELECT job FROM mine");
+	add_gate(state, "UNION SELECT job FROM mine", 0);
 	waiter_start_both(&w, f->store, cancel, second);
 	wait_for_waiters(state, 1);
 	job = add_job(other, NULL);

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The round trips to the server that a batch of each operation may take. */
 #include "base/text.h"
+#include "store/backend/postgres.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/jobs.h"
+#include "store/ops/job/pauses.h"
+#include "store/ops/job/resume.h"
 #include "store/ops/node/leader.h"
 #include "store/ops/node/leases.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/plans.h"
+#include "store/ops/run/run_cancel.h"
 #include "store/ops/run/runs.h"
 #include "store/ops/run/triggers.h"
 #include "store/store.h"
-#include "unit/store/store_suite.h"
+#include "unit/store/locks_fixture.h"
 
 /* Budgets may be lowered when an operation gets faster, not raised. */
 enum budget {
@@ -24,9 +28,11 @@ enum budget {
 	BUDGET_CLAIM_NONE = 1,
 	BUDGET_STARTED = 1,
 	BUDGET_ENDED = 2,
-	BUDGET_CANCEL = 5,
-	BUDGET_CHANGE = 6,
-	BUDGET_TRIGGER = 6,
+	BUDGET_CANCEL = 2,
+	BUDGET_CHANGE = 2,
+	BUDGET_TRIGGER = 2,
+	BUDGET_PAUSE = 2,
+	BUDGET_RESUME = 2,
 	BUDGET_LEAD = 2,
 };
 
@@ -41,6 +47,7 @@ static void spend(struct store *s, struct op **ops, size_t n, int budget)
 	before = store_round_trips(s);
 	apply_all(s, ops, n);
 	spent = store_round_trips(s) - before;
+	assert_int_equal(((const struct db_postgres *)s->db)->n_prefetched, 0); /* nothing is kept for the next batch */
 	print_message("%s: %d round trips of %d\n", op_kind_name(ops[0]->kind), (int)spent, budget);
 	if (spent > budget)
 		fail_msg("%zu x %s took %d round trips, more than %d", n, op_kind_name(ops[0]->kind), (int)spent, budget);
@@ -162,6 +169,74 @@ static void a_change_stays_within_its_budget(void **state)
 	assert_counts_true(s);
 }
 
+static void a_pause_and_its_end_stay_within_their_budgets(void **state)
+{
+	struct store *s = store_of(state);
+
+	for (int round = 0; round < 2; round++) {
+		AUTO(run) *running = NULL;
+		int64_t id = add_busy(s, &running);
+		AUTO(op) *pause = op_new(OP_PAUSE, NULL, NULL);
+		AUTO(op) *resume = op_new(OP_RESUME, NULL, NULL);
+		AUTO(op) *cancel = op_job_cancel(OP_JOB_CANCEL, id);
+
+		op_fill(pause_op(pause), .uid = -1, .job = id, .pause = {.by_name = (char *)"eve", .at = T0});
+		spend_one(s, pause, BUDGET_PAUSE);
+		assert_int_equal(pause_op(pause)->open.n, 1);
+		assert_null(claim_one(s, T0 + 2)); /* holds the queued run */
+		op_fill(resume_op(resume), .uid = -1, .job = id, .now = T0 + 3);
+		spend_one(s, resume, BUDGET_RESUME);
+		assert_int_equal(resume_op(resume)->released, 1);
+		spend_one(s, cancel, BUDGET_CANCEL);
+		assert_int_equal(job_cancel_op(cancel)->open.n, 1);
+		end_run(s, running, ATTEMPT_SUCCEEDED, T0 + 4);
+		assert_counts_true(s);
+	}
+}
+
+static void the_cancellation_of_a_run_stays_within_its_budget(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[4];
+
+	for (int i = 0; i < 5; i++)
+		add_job(s, NULL);
+	for (size_t i = 0; i < ELEMENTS(ops); i++) {
+		ops[i] = op_new(OP_RUN_CANCEL, NULL, NULL);
+		op_fill(run_cancel_op(ops[i]), .uid = -1, .id = (int64_t)i + 1, .now = T0 + 1);
+	}
+	spend_one(s, ops[0], BUDGET_CANCEL);
+	spend(s, ops + 1, 3, BUDGET_CANCEL); /* several jobs in one batch */
+	for (size_t i = 0; i < ELEMENTS(ops); i++) {
+		assert_int_equal(run_cancel_op(ops[i])->run->state, RUN_CANCELLED);
+		op_free(ops[i]);
+	}
+	assert_counts_true(s);
+}
+
+static void changes_of_several_jobs_share_their_round_trips(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[8];
+
+	for (size_t i = 0; i < ELEMENTS(ops); i += 2) {
+		int64_t changed = add_due(s, NULL, T0 + USEC_HOUR), triggered = add_due(s, NULL, T0 + USEC_HOUR);
+
+		ops[i] = op_new(OP_JOB_CHANGE, NULL, NULL);
+		op_fill(job_change_op(ops[i]), .uid = -1, .id = changed, .what = "all", .reschedule = true,
+			.to = {.spec = "{\"command\":[\"false\"],\"more\":1}", .now = T0, .next_slot = T0 + USEC_MIN, .run_at = T0,
+				.bytes_limit = INT64_C(1) << 30});
+		ops[i + 1] = op_new(OP_TRIGGER, NULL, NULL);
+		op_fill(trigger_op(ops[i + 1]), .uid = -1, .job = triggered, .revision = 1, .now = T0, .bytes_limit = INT64_C(1) << 30);
+	}
+	spend(s, ops, ELEMENTS(ops), BUDGET_CHANGE);
+	for (size_t i = 0; i < ELEMENTS(ops); i++) {
+		assert_true(ops[i]->ok);
+		op_free(ops[i]);
+	}
+	assert_counts_true(s);
+}
+
 static void the_leader_stays_within_its_budget(void **state)
 {
 	struct store *s = store_of(state);
@@ -186,5 +261,8 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_plan_stays_within_its_budget),
 	STORE_TEST(the_life_of_a_run_stays_within_its_budget),
 	STORE_TEST(a_change_stays_within_its_budget),
+	STORE_TEST(a_pause_and_its_end_stay_within_their_budgets),
+	STORE_TEST(the_cancellation_of_a_run_stays_within_its_budget),
+	STORE_TEST(changes_of_several_jobs_share_their_round_trips),
 };
 const struct suite_part store_round_trips_part = {tests, ELEMENTS(tests)};

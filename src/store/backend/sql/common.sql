@@ -207,6 +207,11 @@ VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
 ON CONFLICT DO NOTHING
 RETURNING {revision_size}
 
+-- Fails if there is such a row.
+-- query revision_put_new(job int, revision int, uid int, who text, at int, what text, origin int, spec text)
+INSERT INTO job_revisions (job, revision, uid, who, at, what, origin, spec)
+VALUES (:job, :revision, :uid, :who, :at, :what, :origin, :spec)
+
 -- query revisions_trim(job int, before int) -> size int
 DELETE FROM job_revisions WHERE job = :job AND revision < :before
 RETURNING {revision_size}

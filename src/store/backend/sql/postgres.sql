@@ -1256,6 +1256,37 @@ WHERE id = ANY (ARRAY(SELECT first.id FROM jsonb_array_elements_text(:set) AS wa
 		ORDER BY held.hold, held.job, held.slot, held.id LIMIT 1) AS first))
 RETURNING id, due_at
 
+-- The open runs of a locked job, with what decides about them. 'planned': not due, and without an attempt.
+-- query job_open_runs(job int, now int) -> id int, uid int, state int, hold int, slot int, queue text, planned int, size int
+SELECT id, uid, state, hold, slot, queue, (state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
+	AND slot > :now AND due_at > :now)::int::bigint AS planned, {run_size}
+FROM runs WHERE job = :job AND ended_at = 0 ORDER BY id
+
+-- query job_active_runs(job int) -> {run_row}, node_name text
+SELECT {run_columns}, {node_named}
+FROM runs LEFT JOIN LATERAL (SELECT name, owner FROM jobs WHERE id = runs.job OFFSET 0) AS jobs ON true
+WHERE runs.job = :job AND runs.ended_at = 0 AND runs.state + 0 IN (RUN_CLAIMED, RUN_RUNNING) ORDER BY runs.id
+
+-- Each of the next three fails if it finds another number of rows.
+-- query runs_unplan_all(job int, now int, n int)
+WITH done AS (DELETE FROM runs
+	WHERE job = :job AND ended_at = 0 AND state = RUN_QUEUED AND kind = RUN_KIND_SCHEDULE AND attempt = 0
+		AND slot > :now AND due_at > :now
+	RETURNING id)
+SELECT FROM done HAVING 1 / (count(*) = :n)::int = 1
+
+-- query runs_cancel_all(set json, reason text, now int, n int)
+WITH done AS (UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now, hold = HOLD_NONE
+	WHERE id = {ids} AND state + 0 = RUN_QUEUED
+	RETURNING id)
+SELECT FROM done HAVING 1 / (count(*) = :n)::int = 1
+
+-- query runs_unhold_all(set json, hold int, n int)
+WITH done AS (UPDATE runs SET hold = HOLD_NONE, reason = NULL
+	WHERE id = {ids} AND state + 0 = RUN_QUEUED AND hold + 0 = :hold
+	RETURNING id)
+SELECT FROM done HAVING 1 / (count(*) = :n)::int = 1
+
 -- ======== permits, limits, pauses ========
 
 -- The lock of all writers (ops/batch.c). Earlier versions take it exclusively for each batch.
@@ -1780,6 +1811,32 @@ UPDATE runs SET queue = :queue, priority = :priority, overlap = :overlap, overla
 	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
 	hold = CASE WHEN hold = HOLD_PERMIT THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND state = RUN_QUEUED
+
+-- Another live job of the owner of this job with that name.
+-- query job_name_rival(job int, name text) -> id int
+SELECT id FROM jobs WHERE uid = (SELECT given.uid FROM jobs AS given WHERE given.id = :job) AND name = :name AND state < JOB_FINISHED
+	AND id <> :job
+
+-- query counter_of_job(what int, job int) -> n int
+SELECT coalesce(sum(n), 0)::bigint AS n FROM counters WHERE what = :what AND state = (SELECT uid FROM jobs WHERE id = :job)
+
+-- Whether the current revision has a row, and the number and size of revisions below the current number minus 'less'.
+-- query job_revisions_known(job int, less int) -> current int, old int, size int
+SELECT EXISTS (SELECT 1 FROM job_revisions AS kept WHERE kept.job = jobs.id AND kept.revision = jobs.revision)::int::bigint AS current,
+	past.old, past.size
+FROM jobs CROSS JOIN LATERAL (SELECT count(*) AS old, coalesce(sum(each.size), 0)::bigint AS size
+	FROM (SELECT {revision_size} FROM job_revisions WHERE job = jobs.id AND revision < jobs.revision - :less) AS each) AS past
+WHERE jobs.id = :job
+
+-- Fails if it finds another number of rows.
+-- query revisions_trim_all(job int, before int, n int)
+WITH done AS (DELETE FROM job_revisions WHERE job = :job AND revision < :before RETURNING revision)
+SELECT FROM done HAVING 1 / (count(*) = :n)::int = 1
+
+-- query pauses_of_job(job int) -> scope text, key text, uid int, by_uid int, by_name text, reason text, at int,
+--	until int, spared text, later int
+SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared, later FROM pauses
+WHERE uid < 0 OR uid = (SELECT jobs.uid FROM jobs WHERE jobs.id = :job) ORDER BY at, scope, key, uid
 
 -- ======== notices ========
 

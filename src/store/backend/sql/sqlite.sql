@@ -1119,6 +1119,22 @@ WHERE id IN (SELECT (SELECT held.id FROM runs AS held INDEXED BY runs_held
 	ORDER BY held.slot LIMIT 1) FROM json_each(:set) AS wanted)
 RETURNING id, due_at
 
+-- SQLite has no round trips to save, so these statements are not used.
+-- query job_open_runs(job int, now int) -> id int, uid int, state int, hold int, slot int, queue text, planned int, size int
+SELECT id, uid, state, hold, slot, queue, 0 AS planned, {run_size} FROM runs WHERE id = 0 AND :job = 0 AND :now = 0
+
+-- query job_active_runs(job int) -> {run_row}, node_name text
+SELECT {run_columns}, {node_named} FROM runs LEFT JOIN jobs ON jobs.id = runs.job WHERE runs.id = 0 AND :job = 0
+
+-- query runs_unplan_all(job int, now int, n int)
+DELETE FROM runs WHERE id = 0 AND :job = 0 AND :now = 0 AND :n = 0
+
+-- query runs_cancel_all(set json, reason text, now int, n int)
+UPDATE runs SET state = RUN_CANCELLED, reason = :reason, ended_at = :now WHERE id = 0 AND :set = '' AND :n = 0
+
+-- query runs_unhold_all(set json, hold int, n int)
+UPDATE runs SET hold = HOLD_NONE WHERE id = 0 AND :set = '' AND :hold = 0 AND :n = 0
+
 -- ======== permits, limits, pauses ========
 
 -- SQLite has one writer at a time and locks no rows.
@@ -1541,6 +1557,23 @@ UPDATE runs INDEXED BY runs_open SET queue = :queue, priority = :priority, overl
 	places = :places, deadline = :deadline, expires = :expires, gated = :gated, notifies = :notifies,
 	hold = CASE WHEN hold = HOLD_PERMIT THEN HOLD_NONE ELSE hold END
 WHERE job = :job AND ended_at = 0 AND +state = RUN_QUEUED
+
+-- SQLite has no round trips to save, so these statements are not used.
+-- query job_name_rival(job int, name text) -> id int
+SELECT id FROM jobs WHERE id = 0 AND :job = 0 AND :name = ''
+
+-- query counter_of_job(what int, job int) -> n int
+SELECT n FROM counters WHERE what = 0 AND state = 0 AND queue = '' AND node = '' AND :what = 0 AND :job = 0
+
+-- query job_revisions_known(job int, less int) -> current int, old int, size int
+SELECT 0 AS current, 0 AS old, 0 AS size FROM jobs WHERE id = 0 AND :job = 0 AND :less = 0
+
+-- query revisions_trim_all(job int, before int, n int)
+DELETE FROM job_revisions WHERE job = :job AND revision < :before AND :n = 0
+
+-- query pauses_of_job(job int) -> scope text, key text, uid int, by_uid int, by_name text, reason text, at int,
+--	until int, spared text, later int
+SELECT scope, key, uid, by_uid, by_name, reason, at, until, spared, later FROM pauses WHERE uid = 0 AND :job = 0
 
 -- ======== notices ========
 

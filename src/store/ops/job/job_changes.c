@@ -13,14 +13,18 @@
 #include "store/events.h"
 #include "store/ops/job/job_chains.h"
 #include "store/ops/job/job_finish.h"
+#include "store/ops/job/job_history.h"
 #include "store/ops/job/job_rows.h"
 #include "store/ops/job/jobs.h"
+#include "store/ops/job/open_runs.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/limits.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owner_quota.h"
 #include "store/ops/owners.h"
 #include "store/ops/run/runs.h"
+#include "store/owner_counts.h"
+#include "store/prefetch.h"
 #include "store/revision.h"
 #include "store/row_ids.h"
 #include "store/rows.h"
@@ -51,12 +55,19 @@ static void job_before_done(struct job_before *b)
 
 /* ---- checks ---- */
 
-static bool job_before_query(struct store *s, int query, const struct op_job_change *c, struct job_before *b, struct err *e)
+static struct query before_query(struct store *s, int query, const struct op_job_change *c, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, query, e);
+	struct query q = query_start(s->db, query, e);
 
 	query_int(&q, c->id);
 	query_int(&q, c->uid);
+	return q;
+}
+
+static bool job_before_query(struct store *s, int query, const struct op_job_change *c, struct job_before *b, struct err *e)
+{
+	AUTO_QUERY q = before_query(s, query, c, e);
+
 	if (!query_row(&q))
 		return !q.failed;
 	b->uid = query_get_int(&q);
@@ -98,21 +109,36 @@ static enum job_state becomes(const struct op_job_change *c, const struct job_be
 	return c->reschedule && again ? JOB_ACTIVE : b->state;
 }
 
+/* On a server the query can be sent before the owner is known. */
+static struct query rival_query(struct store *s, const struct op_job_change *c, int64_t uid, struct err *e)
+{
+	struct query q = query_start(s->db, s->db->defer ? Q_JOB_NAME_RIVAL : Q_JOB_BY_LIVE_NAME, e);
+
+	query_int(&q, s->db->defer ? c->id : uid);
+	query_text(&q, c->to.name);
+	return q;
+}
+
+static bool rival_read(struct store *s, const struct op_job_change *c, int64_t uid, int64_t *ret, struct err *e)
+{
+	AUTO_QUERY q = rival_query(s, c, uid, e);
+
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
+
 static bool change_check_name(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why,
 	struct err *e)
 {
-	AUTO_QUERY q = {};
 	int64_t id;
 
 	if (!c->to.name || !job_row_is_live(becomes(c, b)) || (job_row_is_live(b->state) && text_equal(b->name, c->to.name)))
 		return true;
-	q = query_start(s->db, Q_JOB_BY_LIVE_NAME, e);
-	query_int(&q, b->uid);
-	query_text(&q, c->to.name);
-	if (!query_row(&q))
-		return !q.failed;
-	id = query_get_int(&q);
-	if (id != c->id) {
+	if (!rival_read(s, c, b->uid, &id, e))
+		return false;
+	if (id && id != c->id && prefetch_is_late(s) && !rival_read(s, c, b->uid, &id, e)) /* freed by this batch? */
+		return false;
+	if (id && id != c->id) {
 		err_field(why, "name", "the name '%s' is taken by job %lld; choose another", c->to.name, (long long)id);
 		why->kind = ERR_CONFLICT;
 	}
@@ -125,12 +151,12 @@ static bool change_check_limits(struct store *s, const struct op_job_change *c, 
 	int64_t n, longer = (int64_t)strlen(c->to.spec) - (int64_t)strlen(b->spec);
 
 	/* a definition that does not grow is accepted: it may bring the owner below the limit */
-	if (longer > 0 && !owner_quota_check(s, b->uid, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
+	if (longer > 0 && !owner_quota_check(s, b->uid, c->id, b->owner, longer + REVISION_BYTES + (int64_t)strlen(c->to.spec),
 		c->to.bytes_limit, why, e))
 		return false;
 	if (why->kind || !c->to.limit || job_row_is_live(b->state) || !job_row_is_live(becomes(c, b)))
 		return true;
-	if (!owner_live_jobs(s, b->uid, &n, e))
+	if (!owner_live_jobs(s, b->uid, c->id, &n, e))
 		return false;
 	if (n >= c->to.limit)
 		err_set(why, ERR_LIMIT, "'%s' has %lld jobs, more than %lld are not allowed; remove some with 'jobctl rm'",
@@ -266,11 +292,37 @@ static bool change_runs(struct store *s, struct op_job_change *c, struct err *e)
 	       requeued_take(s, c, &queued) && rewrite_runs(s, c, e);
 }
 
-static bool any_open(struct store *s, int64_t job, bool *ret, struct err *e)
+/* The same without waiting for replies. */
+static bool change_runs_known(struct store *s, struct op_job_change *c, struct open_runs *runs, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+	size_t unplanned = 0;
+	usec_t first;
 
-	query_int(&q, job);
+	if (!open_runs_read(s, c->id, c->to.now, runs, e) ||
+	    (c->reschedule && !open_runs_unplan(s, runs, c->to.now, &first, &unplanned, e)))
+		return false;
+	c->unplanned = (int64_t)unplanned;
+	for (size_t i = 0; i < runs->n; i++) {
+		struct open_run *r = &runs->v[i];
+
+		if (r->ended || r->state != RUN_QUEUED)
+			continue;
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, r->queue, -1);
+		counter_change(s, COUNT_RUNS, RUN_QUEUED, job_queue(&c->to), 1);
+		r->hold = r->hold == HOLD_PERMIT ? HOLD_NONE : r->hold; /* as runs_rewrite sets it */
+	}
+	return rewrite_runs(s, c, e);
+}
+
+static bool any_open(struct store *s, const struct op_job_change *c, const struct open_runs *runs, bool *ret, struct err *e)
+{
+	AUTO_QUERY q = {};
+
+	*ret = c->run || open_runs_count(runs) > 0;
+	if (s->db->defer)
+		return true;
+	q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+	query_int(&q, c->id);
 	*ret = query_row(&q);
 	return !q.failed;
 }
@@ -279,14 +331,14 @@ static bool any_open(struct store *s, int64_t job, bool *ret, struct err *e)
  * Sets the first slot of the new schedule. A schedule that counts from the end of a run waits for
  * it.
  */
-static bool put_due(struct store *s, const struct op_job_change *c, struct err *e)
+static bool put_due(struct store *s, const struct op_job_change *c, const struct open_runs *runs, struct err *e)
 {
 	AUTO_SET drop = {};
 	AUTO_SET due = {};
 	bool open = false;
 
 	set_id(&drop, c->id);
-	if (!set_execute(s, Q_DUE_DROP, &drop, e) || (c->follows && !any_open(s, c->id, &open, e)))
+	if (!set_execute(s, Q_DUE_DROP, &drop, e) || (c->follows && !any_open(s, c, runs, &open, e)))
 		return false;
 	if (!open && !c->to.next_slot)
 		return true;
@@ -299,39 +351,23 @@ static bool put_due(struct store *s, const struct op_job_change *c, struct err *
 
 static bool run_now(struct store *s, struct op_job_change *c, const struct job_before *b, struct err *e)
 {
+	struct run_new r = {.job = c->id, .uid = b->uid, .kind = RUN_KIND_SCHEDULE,
+		.state = RUN_QUEUED, .slot = c->to.run_at, .due_at = c->to.run_at + c->to.run_delay,
+		.revision = c->revision, .priority = c->to.priority, .queue = job_queue(&c->to), .policy = c->to.policy,
+		.now = c->to.now};
 	AUTO_SET runs = {};
 
 	if (!c->to.run_at)
 		return true;
-	if (!row_ids_take(s, Q_RUN_IDS, 1, &c->run, e))
+	if (!row_ids_take(s, Q_RUN_IDS, 1, &r.id, e))
 		return false;
-	runs_describe(&runs, &(struct run_new){.id = c->run, .job = c->id, .uid = b->uid, .kind = RUN_KIND_SCHEDULE,
-		.state = RUN_QUEUED, .slot = c->to.run_at, .due_at = c->to.run_at + c->to.run_delay,
-		.revision = c->revision, .priority = c->to.priority, .queue = job_queue(&c->to), .policy = c->to.policy,
-		.now = c->to.now});
-	return runs_insert(s, &runs, NULL, e);
+	c->run = r.id;
+	runs_describe(&runs, &r);
+	return s->db->defer ? run_insert_free(s, &runs, &r, e) : runs_insert(s, &runs, NULL, e);
 }
 
 /* ---- the definition ---- */
 
-static bool put_revision(struct store *s, int64_t job, int64_t owner, const struct revision *r, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_REVISION_PUT, e);
-
-	query_int(&q, job);
-	query_int(&q, r->number);
-	query_int(&q, r->uid);
-	query_text(&q, r->who);
-	query_int(&q, r->at);
-	query_text(&q, r->what);
-	query_int(&q, r->origin);
-	query_text(&q, r->spec);
-	if (query_row(&q)) /* inserted: the row is new */
-		owner_quota_add(s, owner, query_get_int(&q));
-	return !q.failed;
-}
-
-/* A job that was never changed has no revision row; its first definition is inserted too. */
 static bool put_history(struct store *s, const struct op_job_change *c, const struct job_before *b, const struct actor *by,
 	struct err *e)
 {
@@ -339,16 +375,8 @@ static bool put_history(struct store *s, const struct op_job_change *c, const st
 		.at = b->revision == 1 ? b->created_at : b->updated_at, .what = (char *)"added", .spec = b->spec};
 	const struct revision now = {.number = c->revision, .uid = by->uid, .who = (char *)(by->who[0] ? by->who : NULL),
 		.at = c->to.now, .what = (char *)c->what, .origin = c->origin, .spec = (char *)c->to.spec};
-	AUTO_QUERY q = {};
 
-	if (!put_revision(s, c->id, b->uid, &first, e) || !put_revision(s, c->id, b->uid, &now, e))
-		return false;
-	q = query_start(s->db, Q_REVISIONS_TRIM, e);
-	query_int(&q, c->id);
-	query_int(&q, c->revision - REVISIONS_KEPT + 1);
-	while (query_row(&q))
-		owner_quota_add(s, b->uid, -query_get_int(&q));
-	return !q.failed;
+	return job_history_add(s, c->id, b->uid, &first, &now, e);
 }
 
 static bool rewrite_job(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *e)
@@ -392,11 +420,19 @@ static void change_count(struct store *s, const struct op_job_change *c, const s
 }
 
 /* A restored definition may have no slot left: the job finishes when its open runs have ended. */
-static bool change_finish_idle(struct store *s, struct op_job_change *c, struct err *e)
+static bool change_finish_idle(struct store *s, struct op_job_change *c, const struct job_before *b, const struct open_runs *runs,
+	struct err *e)
 {
 	AUTO_DONE(map) finished = {};
 	AUTO_SET job = {};
+	bool ended = false;
 
+	if (s->db->defer) {
+		if (c->state == JOB_ACTIVE && !open_runs_finish(s, runs, c->run != 0, 0, b->uid, job_queue(&c->to), c->to.now, &ended, e))
+			return false;
+		c->state = ended ? JOB_FINISHED : c->state;
+		return true;
+	}
 	set_id(&job, c->id);
 	if (!job_finish_idle(s, set_json(&job), c->to.now, &finished, e))
 		return false;
@@ -408,15 +444,17 @@ static bool change_finish_idle(struct store *s, struct op_job_change *c, struct 
 static bool change_rows(struct store *s, struct op_job_change *c, const struct job_before *b, const struct actor *by,
 	struct err *e)
 {
+	AUTO_DONE(open_runs) runs = {};
+
 	c->was = b->state;
 	c->state = becomes(c, b);
 	c->revision = b->revision + 1;
-	if (!change_runs(s, c, e) || !rewrite_job(s, c, b, e) ||
+	if (!(s->db->defer ? change_runs_known(s, c, &runs, e) : change_runs(s, c, e)) || !rewrite_job(s, c, b, e) ||
 	    !rewrite_tags(s, c, b, e) || !put_history(s, c, b, by, e) ||
-	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, e))))
+	    (c->reschedule && (!run_now(s, c, b, e) || !put_due(s, c, &runs, e))))
 		return false;
 	change_count(s, c, b);
-	if (c->reschedule && !c->to.next_slot && !c->follows && job_row_is_live(c->state) && !change_finish_idle(s, c, e))
+	if (c->reschedule && !c->to.next_slot && !c->follows && job_row_is_live(c->state) && !change_finish_idle(s, c, b, &runs, e))
 		return false;
 	event_add(s, &(struct event_new){.at = c->to.now, .by = by, .object = c->to.name, .job = c->id, .owner = b->uid,
 		.what = c->origin ? EVENT_JOB_UNDO : EVENT_JOB_CHANGE, .detail = c->what});
@@ -427,6 +465,7 @@ bool job_change(struct store *s, struct op_job_change *c, const struct actor *by
 {
 	__attribute__((cleanup(job_before_done))) struct job_before b = {};
 
+	prefetch_job(s, c->id);
 	if (!change_read(s, c, &b, e) || !change_check(s, c, &b, why, e))
 		return false;
 	return why->kind || change_rows(s, c, &b, by, e);
@@ -462,6 +501,21 @@ bool job_change_apply(struct store *s, struct op *const *ops, size_t n, struct e
 		}
 	}
 	return true;
+}
+
+bool job_change_prefetch(struct store *s, const struct op *op, struct err *e)
+{
+	const struct op_job_change *c = job_change_op(op);
+	AUTO_QUERY before = before_query(s, Q_JOB_CHANGE_LOCK, c, e);
+	AUTO_QUERY rival = {};
+
+	if (c->to.name)
+		rival = rival_query(s, c, -1, e);
+	return query_prefetch(&before) && job_row_due_prefetch(s, c->id, e) && (!c->to.name || query_prefetch(&rival)) &&
+	       limit_queue_prefetch(s, c->to.queue, e) && (c->uid < 0 || pause_row_prefetch(s, c->id, e)) &&
+	       (!c->to.bytes_limit || owner_count_prefetch(s, COUNT_STORE, c->id, e)) &&
+	       open_runs_prefetch(s, c->id, c->to.now, e) && job_history_prefetch(s, c->id, e) &&
+	       (!c->to.run_at || row_ids_prefetch_run(s, e));
 }
 
 void job_change_reset(struct op *op)

@@ -113,7 +113,7 @@ static bool check_limits(struct store *s, struct adding *a, size_t n, struct err
 			continue;
 		if (j->uid != uid) { /* jobs of one owner are usually adjacent */
 			uid = j->uid;
-			if (!owner_count_read(s, COUNT_OWNER, j->uid, j->limit, &live, e))
+			if (!owner_count_read(s, COUNT_OWNER, j->uid, 0, j->limit, &live, e))
 				return false;
 			for (size_t k = 0; k < i; k++)
 				live += a[k].j->uid == j->uid && !a[k].err.kind;
@@ -144,7 +144,7 @@ static bool new_jobs_check_bytes(struct store *s, struct adding *a, size_t n, st
 			continue;
 		if (j->uid != uid) {
 			uid = j->uid;
-			if (!owner_count_read(s, COUNT_STORE, j->uid, j->bytes_limit, &used, e))
+			if (!owner_count_read(s, COUNT_STORE, j->uid, 0, j->bytes_limit, &used, e))
 				return false;
 			for (size_t k = 0; k < i; k++)
 				used += a[k].j->uid == j->uid && !a[k].err.kind ? JOB_BYTES + (int64_t)strlen(a[k].j->spec) : 0;

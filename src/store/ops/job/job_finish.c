@@ -34,14 +34,6 @@ static bool due_resume(struct store *s, const char *ids, usec_t now, struct err 
 	return query_finish(&q);
 }
 
-static bool permits_free_only(struct store *s, const char *ids, struct err *e)
-{
-	AUTO_QUERY q = query_start(s->db, Q_PERMITS_FREE, e);
-
-	query_text(&q, ids);
-	return query_finish(&q);
-}
-
 /* Fails if one of the jobs is not idle after all; the batch is then repeated one by one. */
 static bool jobs_finish_all(struct store *s, struct set *idle, usec_t now, struct err *e)
 {
@@ -79,8 +71,22 @@ bool job_finish_known(struct store *s, const char *ids, usec_t now, struct query
 		map_put(ret, id, s);
 		set_id(&idle, id);
 	}
-	return !facts->failed && (waits ? permits_settle : permits_free_only)(s, ids, e) && (!resumes || due_resume(s, ids, now, e)) &&
+	return !facts->failed && (waits ? permits_settle : permits_free)(s, ids, e) && (!resumes || due_resume(s, ids, now, e)) &&
 	       jobs_finish_all(s, &idle, now, e);
+}
+
+bool job_finish_one(struct store *s, const struct job_end *j, usec_t now, bool *ret, struct err *e)
+{
+	AUTO_SET job = {};
+
+	set_id(&job, j->job);
+	*ret = !j->due && !j->open;
+	if (*ret) {
+		counter_change(s, COUNT_OWNER, j->uid, "", -1);
+		counter_move(s, COUNT_JOBS, JOB_ACTIVE, JOB_FINISHED, j->queue);
+	}
+	return (j->waits ? permits_settle : permits_free)(s, set_json(&job), e) &&
+	       (j->due != USEC_NEVER || due_resume(s, set_json(&job), now, e)) && (!*ret || jobs_finish_all(s, &job, now, e));
 }
 
 bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *ret, struct err *e)

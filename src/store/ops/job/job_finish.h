@@ -22,3 +22,13 @@ bool job_finish_idle(struct store *s, const char *ids, usec_t now, struct map *r
  */
 bool job_finish_known(struct store *s, const char *ids, usec_t now, struct query *facts, const struct map *open, struct map *ret,
 	struct err *e);
+
+/* An active job that is locked, as this batch leaves it. */
+struct job_end {
+	int64_t job, uid;
+	const char *queue;
+	usec_t due; /* its next slot; 0: none */
+	bool open;  /* it has an open run */
+	bool waits; /* a run waits for a permit */
+};
+bool job_finish_one(struct store *s, const struct job_end *j, usec_t now, bool *ret, struct err *e); /* the same; *ret: it has finished */

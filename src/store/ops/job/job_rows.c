@@ -27,12 +27,26 @@ void job_row_done(struct job_row *j)
 	*j = (struct job_row){};
 }
 
-bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e)
+static struct query job_row_query(struct store *s, int64_t uid, int64_t id, struct err *e)
 {
-	AUTO_QUERY q = query_start(s->db, Q_JOB_CONTROL, e);
+	struct query q = query_start(s->db, Q_JOB_CONTROL, e);
 
 	query_int(&q, id);
 	query_int(&q, uid);
+	return q;
+}
+
+bool job_row_prefetch(struct store *s, int64_t uid, int64_t id, struct err *e)
+{
+	AUTO_QUERY q = job_row_query(s, uid, id, e);
+
+	return query_prefetch(&q);
+}
+
+bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e)
+{
+	AUTO_QUERY q = job_row_query(s, uid, id, e);
+
 	if (!query_row(&q))
 		return !q.failed;
 	ret->id = id;
@@ -79,6 +93,22 @@ bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, co
 	return true;
 }
 
+bool job_row_due_prefetch(struct store *s, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
+
+	query_int(&q, job);
+	return query_prefetch(&q);
+}
+
+bool job_row_due_lock(struct store *s, int64_t job, usec_t *ret, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_DUE_LOCK, e);
+
+	query_int(&q, job);
+	*ret = query_row(&q) ? query_get_int(&q) : 0;
+	return !q.failed;
+}
 
 bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e)
 {

@@ -23,6 +23,7 @@ struct job_row {
 };
 void job_row_done(struct job_row *j);
 bool job_row_lock(struct store *s, int64_t uid, int64_t id, struct job_row *ret, struct err *e); /* id 0: no such job */
+bool job_row_prefetch(struct store *s, int64_t uid, int64_t id, struct err *e);
 void job_row_words(const struct job_row *j, struct buf *out); /* 12 'backup' */
 
 bool job_row_is_live(enum job_state s); /* active, paused or suspended */
@@ -40,6 +41,8 @@ bool job_row_set_state(struct store *s, struct job_row *j, enum job_state to, co
  */
 bool job_row_unplan_with(struct store *s, int64_t job, usec_t now, usec_t *ret_first, struct query *next, struct err *e);
 bool job_row_unplan(struct store *s, int64_t job, usec_t now, struct err *e);
+bool job_row_due_prefetch(struct store *s, int64_t job, struct err *e);
+bool job_row_due_lock(struct store *s, int64_t job, usec_t *ret, struct err *e); /* locks its next slot; 0: none */
 bool job_row_put_due(struct store *s, int64_t job, usec_t slot, struct err *e); /* sets its next slot */
 /* Suspends active and paused jobs; 'set' has {job, reason}. */
 bool job_rows_suspend(struct store *s, struct set *set, usec_t now, struct err *e);

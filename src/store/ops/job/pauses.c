@@ -10,8 +10,10 @@
 #include "store/events.h"
 #include "store/lists.h"
 #include "store/ops/job/job_rows.h"
+#include "store/ops/job/open_runs.h"
 #include "store/ops/op_private.h"
 #include "store/pause_rows.h"
+#include "store/prefetch.h"
 #include "store/rows.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -52,10 +54,23 @@ static bool put_job_pause(struct store *s, const struct job_pause *p, struct err
 	return query_finish(&q);
 }
 
+/* Deletes planned runs that are not due; their first slot becomes the next one to plan. */
+static bool job_unplan(struct store *s, int64_t job, usec_t now, struct err *e)
+{
+	AUTO_DONE(open_runs) runs = {};
+	usec_t due, first;
+	size_t n;
+
+	if (!s->db->defer)
+		return job_row_unplan(s, job, now, e);
+	return job_row_due_lock(s, job, &due, e) && open_runs_read(s, job, now, &runs, e) && open_runs_unplan(s, &runs, now, &first, &n, e) &&
+	       (first == USEC_NEVER || job_row_put_due(s, job, first, e));
+}
+
 static bool row_pause(struct store *s, struct job_row *j, const struct job_pause *p, bool *ret, struct err *e)
 {
 	*ret = j->state == JOB_ACTIVE || j->state == JOB_PAUSED;
-	return !*ret || (job_row_unplan(s, j->id, p->now, e) && job_row_set_state(s, j, JOB_PAUSED, p->reason, p->now, e) &&
+	return !*ret || (job_unplan(s, j->id, p->now, e) && job_row_set_state(s, j, JOB_PAUSED, p->reason, p->now, e) &&
 		job_pause_keep(s, j->id, p->now, e) && put_job_pause(s, p, e));
 }
 
@@ -82,8 +97,11 @@ bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err
 static bool active_runs_read(struct store *s, int64_t job, struct run_list *ret, struct err *e)
 {
 	AUTO_SET active = {};
-	AUTO_QUERY q = query_start(s->db, Q_RUNS_OPEN_OF, e);
+	AUTO_QUERY q = {};
 
+	if (s->db->defer)
+		return row_active_runs_read(s, job, ret, e);
+	q = query_start(s->db, Q_RUNS_OPEN_OF, e);
 	query_int(&q, job);
 	while (query_row(&q)) {
 		int64_t id = query_get_int(&q);
@@ -115,6 +133,7 @@ static bool pause_job(struct store *s, struct op *op, struct err *e)
 	AUTO_DONE(job_row) j = {};
 	bool done, denied;
 
+	prefetch_job(s, o->job);
 	if (!job_row_lock(s, o->uid, o->job, &j, e))
 		return false;
 	if (!j.id)
@@ -132,6 +151,14 @@ static bool pause_job(struct store *s, struct op *op, struct err *e)
 		.job = j.id, .owner = j.uid, .detail = o->pause.reason});
 	o->name = STEAL(j.name);
 	return active_runs_read(s, o->job, &o->open, e);
+}
+
+bool pause_row_prefetch(struct store *s, int64_t job, struct err *e)
+{
+	AUTO_QUERY q = query_start(s->db, Q_JOB_PAUSE_GET, e);
+
+	query_int(&q, job);
+	return query_prefetch(&q);
 }
 
 bool pause_row_of_job(struct store *s, const struct job_row *j, struct pause_order *ret, struct err *e)
@@ -165,8 +192,13 @@ bool pause_imposed_on_job(struct store *s, int64_t uid, const struct job_row *j,
 		return true;
 	if (!pause_row_of_job(s, j, ret, e))
 		return false;
-	*ret_found = pause_is_imposed(ret, j->uid) && (!ret->until || ret->until > now);
+	*ret_found = pause_is_imposed_on(ret, uid, j, now);
 	return true;
+}
+
+bool pause_is_imposed_on(const struct pause_order *p, int64_t uid, const struct job_row *j, usec_t now)
+{
+	return uid >= 0 && pause_is_imposed(p, j->uid) && (!p->until || p->until > now);
 }
 
 bool pause_deny(struct err *e, const char *subject, const struct pause_order *p)
@@ -263,6 +295,14 @@ bool pause_apply(struct store *s, struct op *const *ops, size_t n, struct err *e
 		if (!(pause_op(ops[i])->pause.scope == PAUSE_JOB ? pause_job : pause_scope)(s, ops[i], e))
 			return false;
 	return true;
+}
+
+bool pause_prefetch(struct store *s, const struct op *op, struct err *e)
+{
+	const struct op_pause *o = pause_op(op);
+
+	return job_row_prefetch(s, o->uid, o->job, e) && (o->uid < 0 || pause_row_prefetch(s, o->job, e)) &&
+	       job_row_due_prefetch(s, o->job, e) && open_runs_prefetch(s, o->job, o->pause.at, e) && row_active_runs_prefetch(s, o->job, e);
 }
 
 void pause_reset(struct op *op)

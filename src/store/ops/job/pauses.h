@@ -33,6 +33,7 @@ bool job_pause(struct store *s, const struct job_pause *p, bool *ret, struct err
  * reason of the job.
  */
 bool pause_row_of_job(struct store *s, const struct job_row *j, struct pause_order *ret, struct err *e);
+bool pause_row_prefetch(struct store *s, int64_t job, struct err *e);
 /*
  * Finds the pause of this job that an administrator set and that has not ended. 'uid' is the scope
  * of an operation: an administrator (below 0) may end it, so *ret_found is false. The row outlives
@@ -40,6 +41,7 @@ bool pause_row_of_job(struct store *s, const struct job_row *j, struct pause_ord
  */
 bool pause_imposed_on_job(struct store *s, int64_t uid, const struct job_row *j, usec_t now, struct pause_order *ret,
 	bool *ret_found, struct err *e);
+bool pause_is_imposed_on(const struct pause_order *p, int64_t uid, const struct job_row *j, usec_t now); /* the same with its row */
 /*
  * Sets "job 12 is paused by root since ...: reason; only an administrator can end that"; returns
  * false.

@@ -12,11 +12,13 @@
 #include "store/events.h"
 #include "store/ops/job/job_finish.h"
 #include "store/ops/job/job_rows.h"
+#include "store/ops/job/open_runs.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/op_private.h"
 #include "store/ops/owners.h"
 #include "store/ops/run/plans.h"
 #include "store/pause_rows.h"
+#include "store/prefetch.h"
 #include "store/set.h"
 #include "store/store_private.h"
 #include <inttypes.h>
@@ -77,7 +79,7 @@ static bool refuse_suspended(struct op *op, const struct job_row *j, const char 
  * Makes the planner look for slots after the last run of a suspended job; the catch-up policy
  * applies to them.
  */
-static bool restore_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
+static bool restore_due(struct store *s, struct op *op, struct job_row *j, usec_t *ret_due, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);
 	struct planned planned = {};
@@ -95,6 +97,7 @@ static bool restore_due(struct store *s, struct op *op, struct job_row *j, struc
 	free(planned.runs); /* only planned.suspend is used here; the planner computes the runs again */
 	if (planned.suspend)
 		return refuse_suspended(op, j, planned.suspend);
+	*ret_due = due.slot;
 	return job_row_put_due(s, j->id, due.slot, e);
 }
 
@@ -106,7 +109,7 @@ static bool check_revival(struct store *s, struct op *op, const struct job_row *
 	const struct op_resume *r = resume_op(op);
 	int64_t other, live = 0;
 
-	if (!job_row_name_taken(s, j, &other, e) || (r->limit && !owner_live_jobs(s, j->uid, &live, e)))
+	if (!job_row_name_taken(s, j, &other, e) || (r->limit && !owner_live_jobs(s, j->uid, j->id, &live, e)))
 		return false;
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " stays cancelled: job %" PRId64 " has its name '%s' now; "
@@ -124,7 +127,7 @@ static bool check_revival(struct store *s, struct op *op, const struct job_row *
  * cancelled are not caught up. A schedule that has no slot left leaves no row in 'due', and the job
  * becomes finished.
  */
-static bool revive_due(struct store *s, struct op *op, struct job_row *j, struct err *e)
+static bool revive_due(struct store *s, struct op *op, struct job_row *j, usec_t *ret_due, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);
 	/* the schedule 'now' has its slot in the first second after the job was added */
@@ -144,6 +147,7 @@ static bool revive_due(struct store *s, struct op *op, struct job_row *j, struct
 	free(planned.runs);
 	if (planned.suspend)
 		return refuse_suspended(op, j, planned.suspend);
+	*ret_due = planned.next_slot ? planned.next_slot : *ret_due;
 	return !planned.next_slot || job_row_put_due(s, j->id, planned.next_slot, e);
 }
 
@@ -169,16 +173,33 @@ static char *resume_detail(const struct op_resume *r)
 	return xprintf("until %s%s%s", rfc3339_format(r->until, until), r->reason ? ": " : "", r->reason ? r->reason : "");
 }
 
+/* Releases the runs that the pause holds, and finishes the job if it has neither a slot nor a run. */
+static bool resume_runs(struct store *s, struct op_resume *r, const struct job_row *j, usec_t due, struct err *e)
+{
+	AUTO_DONE(open_runs) runs = {};
+	AUTO_SET job = {};
+	bool finished;
+
+	if (s->db->defer)
+		return open_runs_read(s, j->id, r->now, &runs, e) && open_runs_release(s, &runs, &r->released, e) &&
+		       open_runs_finish(s, &runs, false, due, j->uid, j->queue, r->now, &finished, e);
+	set_id(&job, j->id);
+	return resume_release_jobs(s, set_json(&job), &r->released, e) && job_finish_idle(s, set_json(&job), r->now, NULL, e);
+}
+
 /* 'pause' is the pause that ends, or that was to begin later. */
 static bool resume_held(struct store *s, struct op *op, struct job_row *j, const struct pause_order *pause, struct err *e)
 {
 	struct op_resume *r = resume_op(op);
 	AUTO_TEXT detail = resume_detail(r);
 	AUTO_SET job = {};
+	usec_t due = 0;
 
-	if (j->state == JOB_SUSPENDED && !restore_due(s, op, j, e))
+	if (s->db->defer && !job_row_due_lock(s, j->id, &due, e))
 		return false;
-	if (j->state == JOB_CANCELLED && !revive_due(s, op, j, e))
+	if (j->state == JOB_SUSPENDED && !restore_due(s, op, j, &due, e))
+		return false;
+	if (j->state == JOB_CANCELLED && !revive_due(s, op, j, &due, e))
 		return false;
 	if (!op->ok)
 		return true;
@@ -188,7 +209,7 @@ static bool resume_held(struct store *s, struct op *op, struct job_row *j, const
 		.job = j->id, .owner = j->uid, .detail = detail});
 	return job_row_set_state(s, j, JOB_ACTIVE, NULL, r->now, e) && pause_keep_jobs(s, set_json(&job), r->now, e) &&
 	       (r->until ? put_later(s, r, j->id, pause->reason, e) : set_execute(s, Q_JOB_PAUSES_DROP, &job, e)) &&
-	       resume_release_jobs(s, set_json(&job), &r->released, e) && job_finish_idle(s, set_json(&job), r->now, NULL, e);
+	       resume_runs(s, r, j, due, e);
 }
 
 /* A job that is not paused cannot be resumed until a time. */
@@ -204,24 +225,21 @@ static bool refuse_until(struct op *op, const struct job_row *j)
 static bool resume_job(struct store *s, struct op *op, struct err *e)
 {
 	struct op_resume *r = resume_op(op);
-	AUTO_DONE(pause_order) imposed = {};
 	AUTO_DONE(pause_order) pause = {};
 	AUTO_DONE(job_row) j = {};
 	AUTO_DONE(buf) words = {};
-	bool denied;
 
+	prefetch_job(s, r->job);
 	if (!job_row_lock(s, r->uid, r->job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, r->job);
 	r->was = j.state;
 	r->name = xstrdup(j.name);
-	if (!pause_imposed_on_job(s, r->uid, &j, r->now, &imposed, &denied, e))
-		return false;
-	if (denied)
-		return pause_deny_op(op, &j, &imposed);
 	if (!pause_row_of_job(s, &j, &pause, e))
 		return false;
+	if (pause_is_imposed_on(&pause, r->uid, &j, r->now))
+		return pause_deny_op(op, &j, &pause);
 	if (r->until && j.state != JOB_PAUSED && (j.state != JOB_ACTIVE || !pause.later))
 		return refuse_until(op, &j);
 	switch (j.state) {
@@ -305,6 +323,14 @@ bool resume_apply(struct store *s, struct op *const *ops, size_t n, struct err *
 		if (!(resume_op(ops[i])->scope == PAUSE_JOB ? resume_job : resume_scope)(s, ops[i], e))
 			return false;
 	return true;
+}
+
+bool resume_prefetch(struct store *s, const struct op *op, struct err *e)
+{
+	const struct op_resume *r = resume_op(op);
+
+	return job_row_prefetch(s, r->uid, r->job, e) && pause_row_prefetch(s, r->job, e) && job_row_due_prefetch(s, r->job, e) &&
+	       open_runs_prefetch(s, r->job, r->now, e);
 }
 
 void resume_reset(struct op *op)

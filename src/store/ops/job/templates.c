@@ -66,7 +66,7 @@ static bool template_put(struct store *s, struct op *op, struct err *e)
 		return false;
 	if (known.name)
 		more -= template_bytes(known.params, known.spec);
-	if (more > 0 && !owner_quota_check(s, t->uid, t->owner, more, t->bytes_limit, &why, e))
+	if (more > 0 && !owner_quota_check(s, t->uid, 0, t->owner, more, t->bytes_limit, &why, e))
 		return false;
 	if (why.kind)
 		return op_refuse(op, why.kind, "%s", why.msg);

@@ -20,7 +20,7 @@ static void free_permits_done(struct free_permits *r)
 	free(r->v);
 }
 
-static bool permits_free(struct store *s, const char *jobs, struct err *e)
+bool permits_free(struct store *s, const char *jobs, struct err *e)
 {
 	AUTO_QUERY q = query_start(s->db, Q_PERMITS_FREE, e);
 

@@ -6,8 +6,6 @@
 struct err;
 struct store;
 
-/*
- * Frees the permits of ended runs of these jobs (a JSON array of ids); as many waiting runs return
- * to their lanes.
- */
+bool permits_free(struct store *s, const char *jobs, struct err *e); /* of ended runs of these jobs (a JSON array of ids) */
+/* The same; as many waiting runs return to their lanes. */
 bool permits_settle(struct store *s, const char *jobs, struct err *e);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inserts runs, and ends queued runs that never start. */
+#include "base/err.h"
 #include "base/text.h"
 #include "core/job/run.h"
 #include "store/counters.h"
@@ -100,8 +101,10 @@ bool runs_insert(struct store *s, struct set *set, size_t *ret_n, struct err *e)
 
 bool run_insert_free(struct store *s, struct set *set, const struct run_new *r, struct err *e)
 {
+	size_t n = 0;
+
 	if (!s->db->defer)
-		return runs_insert(s, set, NULL, e);
+		return runs_insert(s, set, &n, e) && (n == 1 || err_set(e, ERR_INTERNAL, "the slot of the new run is not free"));
 	run_new_account(s, r);
 	return set_execute(s, Q_RUNS_INSERT_NEW, set, e);
 }

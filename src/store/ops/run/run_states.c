@@ -61,7 +61,7 @@ static bool part_put(struct store *s, struct op_state_put *p, struct err *e)
 		return false;
 	if (uid < 0)
 		return op_refuse(&p->op, ERR_FENCED, "run %" PRId64 " does not belong to this node any more", p->run);
-	if (p->part == 0 && !owner_quota_check(s, uid, p->owner, p->total, p->bytes_limit, &why, e))
+	if (p->part == 0 && !owner_quota_check(s, uid, 0, p->owner, p->total, p->bytes_limit, &why, e))
 		return false;
 	if (why.kind)
 		return op_refuse(&p->op, why.kind, "%s", why.msg);

@@ -15,7 +15,9 @@
 #include "store/ops/owner_quota.h"
 #include "store/ops/owners.h"
 #include "store/ops/run/runs.h"
+#include "store/owner_counts.h"
 #include "store/pause_rows.h"
+#include "store/prefetch.h"
 #include "store/row_ids.h"
 #include "store/rows.h"
 #include "store/set.h"
@@ -47,16 +49,12 @@ static bool refuse_paused(struct op *op, const struct job_row *j, const struct p
  * A freeze, or a pause that an administrator set, can be overridden only with --force by an
  * administrator.
  */
-static bool check_imposed(struct store *s, struct op *op, const struct job_row *j, const struct pause_list *all,
-	const struct pause_target *target, struct err *e)
+static bool check_imposed(struct op *op, const struct job_row *j, const struct pause_order *own, const struct pause_list *all,
+	const struct pause_target *target)
 {
-	AUTO_DONE(pause_order) own = {};
-	bool found;
-
-	if (!pause_imposed_on_job(s, trigger_op(op)->overrides_freeze ? OWNER_ALL : j->uid, j, trigger_op(op)->now, &own, &found, e))
-		return false;
-	if (found && pause_begun(&own, trigger_op(op)->now))
-		return pause_deny_op(op, j, &own);
+	if (pause_is_imposed_on(own, trigger_op(op)->overrides_freeze ? OWNER_ALL : j->uid, j, trigger_op(op)->now) &&
+	    pause_begun(own, trigger_op(op)->now))
+		return pause_deny_op(op, j, own);
 	for (size_t i = 0; i < all->n && !trigger_op(op)->overrides_freeze; i++) {
 		const struct pause_order *p = &all->v[i];
 
@@ -64,6 +62,12 @@ static bool check_imposed(struct store *s, struct op *op, const struct job_row *
 			return pause_deny_op(op, j, p);
 	}
 	return true;
+}
+
+/* Whether the pause of the job itself can refuse or skip the run. */
+static bool own_pause_matters(const struct op_trigger *t, const struct job_row *j)
+{
+	return (!t->as_scheduled && !t->overrides_freeze) || (j->state == JOB_PAUSED && !t->forced);
 }
 
 /*
@@ -78,20 +82,17 @@ static bool check_pauses(struct store *s, struct op *op, const struct job_row *j
 	AUTO_DONE(pause_order) own = {};
 	const struct pause_order *found;
 
-	if (!pause_rows_read(s, j->uid, &all, e) ||
-	    (!t->as_scheduled && !check_imposed(s, op, j, &all, &target, e)))
+	if (!pause_rows_of_job(s, j->uid, j->id, &all, e) || (own_pause_matters(t, j) && !pause_row_of_job(s, j, &own, e)))
 		return false;
+	if (!t->as_scheduled)
+		check_imposed(op, j, &own, &all, &target);
 	if (!op->ok || t->forced)
 		return true;
 	found = pause_find(&all, &target, t->now);
 	if (found && found->scope == PAUSE_FREEZE)
 		return refuse_paused(op, j, found, ret_skip);
-	if (j->state == JOB_PAUSED) {
-		if (!pause_row_of_job(s, j, &own, e))
-			return false;
-		if (!own.until || own.until > t->now)
-			return refuse_paused(op, j, &own, ret_skip);
-	}
+	if (j->state == JOB_PAUSED && (!own.until || own.until > t->now))
+		return refuse_paused(op, j, &own, ret_skip);
 	return !found || refuse_paused(op, j, found, ret_skip);
 }
 
@@ -122,7 +123,7 @@ static bool finished_job_revive(struct store *s, struct op *op, struct job_row *
 		return false;
 	if (!op->ok)
 		return true;
-	if (!job_row_name_taken(s, j, &other, e) || (trigger_op(op)->limit && !owner_live_jobs(s, j->uid, &live, e)))
+	if (!job_row_name_taken(s, j, &other, e) || (trigger_op(op)->limit && !owner_live_jobs(s, j->uid, j->id, &live, e)))
 		return false;
 	if (other)
 		return op_refuse(op, ERR_CONFLICT, "job %" PRId64 " is finished, and job %" PRId64 " has its name '%s' now; "
@@ -136,13 +137,12 @@ static bool finished_job_revive(struct store *s, struct op *op, struct job_row *
 /* ---- the run ---- */
 
 /* Reads the last slot of a trigger; sent with the lock of the job. */
-static struct query last_slot_start(struct store *s, const struct op_trigger *t, struct err *e)
+static struct query last_slot_query(struct store *s, const struct op_trigger *t, struct err *e)
 {
 	struct query q = query_start(s->db, Q_RUN_MANUAL_LAST, e);
 
 	query_int(&q, t->job);
 	query_int(&q, t->as_scheduled ? t->now / USEC_SEC * USEC_SEC : t->now);
-	q.failed = !query_ahead(&q);
 	return q;
 }
 
@@ -156,6 +156,22 @@ static bool free_slot(struct query *q, const struct op_trigger *t, usec_t *ret)
 	if (query_row(q))
 		*ret = t->as_scheduled ? (query_get_int(q) / USEC_SEC + 1) * USEC_SEC : query_get_int(q) + 1;
 	return !q->failed;
+}
+
+/* The row of the new run as a later read returns it. */
+static struct run *run_of_new(const struct run_new *r, const struct job_row *j)
+{
+	struct run *run = xcalloc(1, sizeof(*run));
+
+	*run = (struct run){.id = r->id, .job = r->job, .uid = r->uid, .kind = r->kind, .state = r->state, .slot = r->slot,
+		.slot_last = r->slot, .slot_count = 1, .due_at = r->due_at, .revision = r->revision, .priority = r->priority,
+		.created_at = r->now, .ended_at = r->state == RUN_QUEUED ? 0 : r->now, .exit_code = -1, .forced = r->forced != FORCE_NONE};
+	run->job_name = xstrdup(j->name);
+	run->owner = xstrdup(j->owner);
+	run->reason = xstrdup(r->reason);
+	run->queue = xstrdup(r->queue);
+	run->params = xstrdup(r->params);
+	return run;
 }
 
 static bool make_run(struct store *s, struct op *op, const struct job_row *j, const char *skip, struct query *last, struct err *e)
@@ -172,8 +188,8 @@ static bool make_run(struct store *s, struct op *op, const struct job_row *j, co
 	runs_describe(&set, &r);
 	event_add(s, &(struct event_new){.at = t->now, .by = &op->act.by, .what = EVENT_RUN_TRIGGER, .object = j->name,
 		.job = j->id, .run = r.id, .owner = j->uid, .detail = t->forced ? "forced" : t->as_scheduled ? "as scheduled" : NULL});
-	return run_insert_free(s, &set, &r, e) && row_run_read(s, -1, r.id, &t->run, e) &&
-	       (t->run || err_set(e, ERR_INTERNAL, "the triggered run does not exist"));
+	t->run = run_of_new(&r, j);
+	return run_insert_free(s, &set, &r, e);
 }
 
 /* Checks the byte limit of the owner: the run is stored with its parameters. */
@@ -182,18 +198,19 @@ static bool trigger_check_bytes(struct store *s, struct op *op, const struct job
 	const struct op_trigger *t = trigger_op(op);
 	struct err why = {};
 
-	if (!owner_quota_check(s, j->uid, j->owner, RUN_BYTES + (t->params ? (int64_t)strlen(t->params) : 0), t->bytes_limit, &why, e))
+	if (!owner_quota_check(s, j->uid, j->id, j->owner, RUN_BYTES + (t->params ? (int64_t)strlen(t->params) : 0), t->bytes_limit, &why, e))
 		return false;
 	return !why.kind || op_refuse(op, why.kind, "%s", why.msg);
 }
 
 static bool trigger_run(struct store *s, struct op *op, struct err *e)
 {
-	AUTO_QUERY last = last_slot_start(s, trigger_op(op), e);
+	AUTO_QUERY last = last_slot_query(s, trigger_op(op), e);
 	AUTO_DONE(job_row) j = {};
 	const char *skip = NULL;
 
-	if (last.failed || !job_row_lock(s, trigger_op(op)->uid, trigger_op(op)->job, &j, e))
+	prefetch_job(s, trigger_op(op)->job);
+	if (!query_ahead(&last) || !job_row_lock(s, trigger_op(op)->uid, trigger_op(op)->job, &j, e))
 		return false;
 	if (!j.id)
 		return op_refuse(op, ERR_NOT_FOUND, "no job %" PRId64, trigger_op(op)->job);
@@ -212,6 +229,16 @@ bool trigger_apply(struct store *s, struct op *const *ops, size_t n, struct err 
 		if (!trigger_run(s, ops[i], e))
 			return false;
 	return true;
+}
+
+bool trigger_prefetch(struct store *s, const struct op *op, struct err *e)
+{
+	const struct op_trigger *t = trigger_op(op);
+	AUTO_QUERY last = last_slot_query(s, t, e);
+
+	return query_prefetch(&last) && job_row_prefetch(s, t->uid, t->job, e) && pause_rows_prefetch(s, t->job, e) &&
+	       pause_row_prefetch(s, t->job, e) && (!t->bytes_limit || owner_count_prefetch(s, COUNT_STORE, t->job, e)) &&
+	       row_ids_prefetch_run(s, e);
 }
 
 void trigger_reset(struct op *op)
