@@ -4,7 +4,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include "base/text.h"
 #include "jobctl/contexts.h"
 #include "jobctl/ctl.h"

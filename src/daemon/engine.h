@@ -2,7 +2,7 @@
 /* Entry point of the engine, which connects the parts of the daemon. */
 #pragma once
 #include "base/auto.h"
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include "daemon/loop/config.h"
 #include <stdbool.h>
 

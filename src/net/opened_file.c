@@ -2,7 +2,7 @@
 /* Receives a file that a child of the spawner has opened as the owner of a job. */
 #include "net/opened_file.h"
 #include "base/auto.h"
-#include "base/plain_file.h"
+#include "base/file/plain_file.h"
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>

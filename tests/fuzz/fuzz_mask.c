@@ -6,7 +6,7 @@
  * depend on the pieces.
  */
 #include "base/buf.h"
-#include "exec/worker/secret_mask.h"
+#include "exec/worker/output/secret_mask.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * its memory.
  */
 #include "base/buf.h"
-#include "exec/worker/secrets.h"
+#include "exec/worker/output/secrets.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

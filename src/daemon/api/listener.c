@@ -2,7 +2,7 @@
 /* Publishes the API socket under its name, again after a removal. */
 #include "daemon/api/listener.h"
 #include "base/err.h"
-#include "base/inotify.h"
+#include "base/file/inotify.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/text.h"

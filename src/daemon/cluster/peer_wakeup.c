@@ -2,7 +2,7 @@
 /* Wakes the other nodes of a SQLite file: each node watches one file with inotify, and a new node writes to it. */
 #include "daemon/cluster/peer_wakeup.h"
 #include "base/err.h"
-#include "base/inotify.h"
+#include "base/file/inotify.h"
 #include "base/log.h"
 #include "base/text.h"
 #include <errno.h>

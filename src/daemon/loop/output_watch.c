@@ -2,7 +2,7 @@
 /* Watches output files with inotify. */
 #include "daemon/loop/output_watch.h"
 #include "base/err.h"
-#include "base/inotify.h"
+#include "base/file/inotify.h"
 #include "base/map.h"
 #include "base/text.h"
 #include <errno.h>

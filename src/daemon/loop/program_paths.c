@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include "base/text.h"
 #include <errno.h>
 #include <libgen.h>

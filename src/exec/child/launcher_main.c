@@ -51,7 +51,7 @@ static bool request_receive(struct launch_fds *ret)
 	return true;
 }
 
-/* What workers get from the launcher, because it costs less than to make or send it for each of them. */
+/* Workers inherit these from the launcher, because that costs less than sending or opening them for each worker. */
 struct inherited {
 	bool oom_score_set;
 	int null; /* standard input of a command without input */

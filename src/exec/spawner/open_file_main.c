@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/io.h"
-#include "base/plain_file.h"
+#include "base/file/plain_file.h"
 #include "exec/spawner/open_file.h"
 #include <errno.h>
 #include <fcntl.h>

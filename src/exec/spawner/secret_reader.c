@@ -13,7 +13,7 @@
 #include "exec/child/user.h"
 #include "exec/proto/epoll_source.h"
 #include "exec/worker/orphans.h"
-#include "exec/worker/secrets.h"
+#include "exec/worker/output/secrets.h"
 #include "exec/worker/worker_launch.h"
 #include "exec/worker/worker_start.h"
 #include "exec/worker/workers.h"

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "exec/worker/secrets.h"
+#include "exec/worker/output/secrets.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include "exec/proto/frame.h"
 #include "exec/worker/ends_spool.h"
 #include "exec/worker/orphans.h"
-#include "exec/worker/sandbox_hint.h"
+#include "exec/worker/output/sandbox_hint.h"
 #include "exec/worker/worker_launch.h"
 #include "exec/worker/worker_results.h"
 #include "exec/worker/worker_session.h"

@@ -9,7 +9,7 @@
 #include "exec/proto/epoll_source.h"
 #include "exec/proto/output_file.h"
 #include "exec/worker/cgroup.h"
-#include "exec/worker/output_filter.h"
+#include "exec/worker/output/output_filter.h"
 #include "exec/worker/worker_signs.h"
 #include <stdbool.h>
 #include <stdint.h>

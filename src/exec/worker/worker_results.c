@@ -8,7 +8,7 @@
 #include "core/job/result.h"
 #include "exec/child/user.h"
 #include "exec/proto/frame.h"
-#include "exec/worker/secret_mask.h"
+#include "exec/worker/output/secret_mask.h"
 #include "exec/worker/worker.h"
 #include "exec/worker/workers.h"
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include "exec/worker/environment.h"
 #include "exec/worker/orphans.h"
 #include "exec/worker/pam_session.h"
-#include "exec/worker/sandbox_hint.h"
+#include "exec/worker/output/sandbox_hint.h"
 #include "exec/worker/worker.h"
 #include "exec/worker/worker_launch.h"
 #include "exec/worker/worker_results.h"

@@ -2,7 +2,7 @@
 /* Listens for PostgreSQL notifications, or watches the WAL file of a SQLite store. */
 #include "store/backend/change_watch.h"
 #include "base/err.h"
-#include "base/inotify.h"
+#include "base/file/inotify.h"
 #include "base/text.h"
 #include "store/backend/db.h"
 #ifdef HAVE_POSTGRES

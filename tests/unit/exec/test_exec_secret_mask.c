@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "exec/worker/secret_mask.h"
+#include "exec/worker/output/secret_mask.h"
 #include <stdlib.h>
 #include <string.h>
 

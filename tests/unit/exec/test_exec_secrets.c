@@ -4,8 +4,8 @@
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "exec/worker/secrets.h"
-#include "exec/worker/output_filter.h"
+#include "exec/worker/output/secrets.h"
+#include "exec/worker/output/output_filter.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

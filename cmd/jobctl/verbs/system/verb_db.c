@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include "base/text.h"
 #include "jobctl/args.h"
 #include "jobctl/connect.h"

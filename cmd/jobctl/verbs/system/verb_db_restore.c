@@ -2,7 +2,7 @@
 /* Implements 'jobctl db restore' by running 'jobschedd --restore'. */
 #include "base/auto.h"
 #include "base/err.h"
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include "base/text.h"
 #include "jobctl/args.h"
 #include "jobctl/connect.h"

@@ -8,7 +8,7 @@
 #include "core/start/sandbox_offer.h"
 #include "daemon/api/client_user.h"
 #include "daemon/api/routes/job_selection.h"
-#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/stream/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"

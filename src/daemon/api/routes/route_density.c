@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/stream/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "store/read/run_density.h"
 #include <inttypes.h>

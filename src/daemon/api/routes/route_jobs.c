@@ -6,7 +6,7 @@
 #include "core/job/job.h"
 #include "core/job/owner.h"
 #include "daemon/api/routes/job_selection.h"
-#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/stream/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/why_facts.h"
 #include "daemon/api/server.h"

@@ -6,7 +6,7 @@
 #include "core/job/notice.h"
 #include "core/job/owner.h"
 #include "daemon/api/client_user.h"
-#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/stream/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/run_wait.h"
-#include "daemon/api/routes/sse.h"
+#include "daemon/api/stream/sse.h"
 #include "daemon/api/server.h"
 #include "daemon/cluster/output_relay.h"
 #include "daemon/loop/output_watch.h"

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "core/job/job.h"
-#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/stream/list_stream.h"
 #include "daemon/api/routes/routes.h"
 #include "daemon/api/routes/run_wait.h"
 #include "daemon/api/routes/why_facts.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Masks the secrets of one worker, also across a re-exec. */
-#include "exec/worker/output_filter.h"
+#include "exec/worker/output/output_filter.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches the words of a command for programs with a set-ID bit, and the end of its output for errors of refused calls. */
-#include "exec/worker/sandbox_hint.h"
+#include "exec/worker/output/sandbox_hint.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/text.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads pages as fast as the client accepts them. */
-#include "daemon/api/routes/list_stream.h"
+#include "daemon/api/stream/list_stream.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/text.h"

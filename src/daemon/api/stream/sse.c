@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes server-sent events. */
-#include "daemon/api/routes/sse.h"
+#include "daemon/api/stream/sse.h"
 #include "base/auto.h"
 #include "base/err.h"
 #include "base/log.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams audit events, mixed with starts and ends of runs, to one client. */
-#include "daemon/api/routes/event_feed.h"
+#include "daemon/api/stream/event_feed.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/job/event.h"
 #include "daemon/api/audit.h"
 #include "daemon/api/request.h"
-#include "daemon/api/routes/sse.h"
+#include "daemon/api/stream/sse.h"
 #include "daemon/api/run_feed.h"
 #include "daemon/api/server.h"
 #include "daemon/api/store_read.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recognises regular files of ordinary file systems. */
-#include "base/plain_file.h"
+#include "base/file/plain_file.h"
 #include "base/auto.h"
 #include <errno.h>
 #include <linux/magic.h>

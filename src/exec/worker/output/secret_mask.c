@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds all secret values with an Aho-Corasick automaton. */
-#include "exec/worker/secret_mask.h"
+#include "exec/worker/output/secret_mask.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include <stdint.h>

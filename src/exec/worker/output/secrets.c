@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secret values: encoding, parsing, erasing, memory files. */
-#include "exec/worker/secrets.h"
+#include "exec/worker/output/secrets.h"
 #include "base/buf.h"
 #include "base/io.h"
 #include "exec/child/user.h"

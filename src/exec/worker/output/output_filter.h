@@ -3,7 +3,7 @@
 #pragma once
 #include "base/deadline.h"
 #include "exec/proto/output_file.h"
-#include "exec/worker/secrets.h"
+#include "exec/worker/output/secrets.h"
 
 struct output_filter {
 	struct secrets secrets;  /* the masked values, kept for a re-exec */

@@ -2,7 +2,7 @@
 /* The secret values of a start, which are held in the memory of the spawner only. */
 #pragma once
 #include "base/text.h"
-#include "exec/worker/secret_mask.h"
+#include "exec/worker/output/secret_mask.h"
 #include <stdbool.h>
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes paths: XDG directories in user mode, fixed directories for the system's daemon. */
-#include "base/paths.h"
+#include "base/file/paths.h"
 #include "base/auto.h"
 #include "base/buf.h"
 #include "base/err.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates inotify descriptors; the error message names the limit of the kernel. */
-#include "base/inotify.h"
+#include "base/file/inotify.h"
 #include "base/err.h"
 #include <errno.h>
 #include <sys/inotify.h>
