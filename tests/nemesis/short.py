@@ -10,7 +10,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "integration"))
-from harness import Skip, case, main
+from harness import Skip, case, enter_pid_namespace, main
 from pg import BIN
 
 COMMON = ["--nodes", "3", "--jobs", "30", "--seconds", "20", "--every", "0.5", "--hold", "1-2", "--eps", "200", "--grace", "90"]
@@ -59,6 +59,7 @@ def three_nodes_on_postgresql_lose_and_double_nothing():
 
 
 if __name__ == "__main__":
+    enter_pid_namespace()  # replaces this process, so it comes before the runs are started
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begin("Sqlite", 1, "pause-past,kill-host,kill-daemon")
     if os.path.isdir(BIN):
