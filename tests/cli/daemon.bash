@@ -21,7 +21,12 @@ daemon_start() {
 }
 
 # The pid of the daemon is in $DIR/pid. A test that restarts the daemon updates it.
+# The default of max-running depends on the load of the machine.
 engine_start() {
+	if [ ! -e "$HOME/.config/jobsched/jobschedd.conf" ]; then
+		mkdir -p "$HOME/.config/jobsched"
+		echo 'max-running = 64' >"$HOME/.config/jobsched/jobschedd.conf"
+	fi
 	jobschedd --user </dev/null >>"$DIR/log" 2>&1 3>&- &
 	echo $! >"$DIR/pid"
 	disown

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -199,6 +200,9 @@ class Daemon:
         self.close(failed=kind is not None)
 
     def write_config(self, text):
+        """Writes the configuration. 'max-running = auto', the default of the daemon, depends on the load of the machine."""
+        if not re.search("^max-running *=", text, re.M):
+            text = "max-running = 64\n" + text
         with open(self.config, "w") as f:
             f.write(text)
 

@@ -173,7 +173,7 @@ def the_limit_of_the_node_is_fixed_or_automatic():
         assert (status["max_running"], status["max_running_auto"], status["owner_max_running"]) == (3, False, None), status
         assert "limit   3 at a time, pinned by the configuration" in d.jobctl("status").stdout
         assert d.stop() == 0
-        d.write_config("owner-max-running = 50%\n")
+        d.write_config("max-running = auto\nowner-max-running = 50%\n")
         d.start()
         status = d.api().get("/v1/status")
         assert status["max_running"] >= 64 and status["max_running_auto"], status
