@@ -80,6 +80,7 @@ struct store {
 	struct lane_last lane_last;
 	bool claim_idle;                /* the last claim found nothing due */
 	usec_t expiry_after;            /* late runs are looked for again after this time, because this batch found none free; 0: at once */
+	int64_t expiry_step;            /* late runs that the next transaction may end */
 	struct claim_wakeup claim_wakeup; /* when a claim can find runs */
 	int64_t segments;               /* mask of the segments whose slots wake this node; -1: all */
 	usec_t leader_lease_ends;       /* boottime, as last read; 0: not read yet */

@@ -236,7 +236,7 @@ def descriptors(s):
 def a_follower_of_a_log_needs_two_descriptors():
     with System() as s:
         s.start()
-        gate = os.path.join(s.home("alice"), "gate")
+        gate = os.path.join(s.home("alice"), "log-gate")
         os.mkfifo(gate)
         os.chown(gate, s.uid("alice"), s.uid("alice"))
         job = s.add("alice", command=["sh", "-c", "echo first; read x <" + gate + "; echo last"])["id"]

@@ -5,6 +5,7 @@
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
+#include "store/ops/run/expired_runs.h"
 #include "store/ops/run/run_cancel.h"
 #include "unit/store/claim_fixture.h"
 #include <string.h>
@@ -272,6 +273,27 @@ static void too_late_is_expired(void **state)
 	kept_is_true(state);
 }
 
+/* Each step of a backlog ends up to twice as many runs as the one before. */
+static void steps_of_expiry_grow_with_the_backlog(void **state)
+{
+	static const struct {
+		size_t late, steps[4];
+	} table[] = {{1700, {500, 1000, 200}}, {600, {500, 100}}, {1, {1}}};
+	struct store *s = store_of(state);
+
+	for (size_t i = 0; i < ELEMENTS(table); i++) {
+		add_slots(s, &(struct slots){.n = table[i].late, .policy = {.expires = USEC_SEC}});
+		for (size_t j = 0; table[i].steps[j]; j++) {
+			AUTO(op) *expire = op_new(OP_EXPIRE, NULL, NULL);
+
+			expired_runs_op(expire)->now = T0 + 2 * USEC_DAY;
+			assert_true(apply_one(s, expire));
+			assert_int_equal(expired_runs_op(expire)->expired.n, table[i].steps[j]);
+		}
+	}
+	kept_is_true(state);
+}
+
 static void a_deadline_is_for_the_first_attempt_and_expiry_for_all(void **state)
 {
 	struct store *s = store_of(state);
@@ -473,6 +495,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_forced_run_starts_beside_the_others),
 	STORE_TEST(a_claim_takes_the_definition_as_it_is_then),
 	STORE_TEST(too_late_is_expired),
+	STORE_TEST(steps_of_expiry_grow_with_the_backlog),
 	STORE_TEST(a_deadline_is_for_the_first_attempt_and_expiry_for_all),
 	STORE_TEST(an_unmet_condition_is_looked_at_again_in_a_while),
 	STORE_TEST(a_newer_slot_takes_over_from_one_that_waits_for_its_condition),

@@ -13,7 +13,13 @@
 #include "store/set.h"
 #include "store/store_private.h"
 
-#define STEP 500 /* runs per transaction; the next transaction follows at once */
+/*
+ * Runs per transaction; the next transaction follows at once. Other operations wait for it, so it is
+ * short at first. While more runs are late than one transaction ends, it grows up to the number of
+ * slots that a transaction plans, so that planning does not outrun it.
+ */
+#define STEP_MIN 500
+#define STEP_MAX 4000
 #define LOOK_AGAIN (10 * USEC_MSEC) /* after a step that found all jobs of late runs locked */
 
 static const char *hold_reason(const struct store *s, const char *reason, const char *queue, int64_t uid, usec_t due_at)
@@ -32,14 +38,21 @@ static struct query expired_runs_start(struct store *s, const struct op_expire *
 
 	query_int(&q, o->now);
 	if (!shared) {
-		query_int(&q, STEP);
+		query_int(&q, s->expiry_step);
 		return q;
 	}
 	*hold = query_start(s->db, Q_RUNS_EXPIRED_HOLD, e);
 	query_int(hold, o->now);
-	query_int(hold, STEP);
+	query_int(hold, s->expiry_step);
 	q.failed = !query_ahead(hold) || !query_ahead(&q) || !query_finish(hold);
 	return q;
+}
+
+static void step_adapt(struct store *s, size_t found)
+{
+	bool full = found >= (size_t)s->expiry_step;
+
+	s->expiry_step = !full ? STEP_MIN : s->expiry_step < STEP_MAX ? s->expiry_step * 2 : STEP_MAX;
 }
 
 static bool expired_runs_find(struct store *s, const struct op_expire *o, struct set *ret, struct err *e)
@@ -75,8 +88,11 @@ bool expired_runs_apply(struct store *s, struct op *const *ops, size_t n, struct
 		AUTO_SET runs = {};
 		AUTO_SET jobs = {};
 
+		if (s->expiry_step == 0)
+			s->expiry_step = STEP_MIN;
 		if (!expired_runs_find(s, o, &runs, e))
 			return false;
+		step_adapt(s, runs.n);
 		s->expiry_after = runs.n > 0 ? 0 : o->now + LOOK_AGAIN;
 		if (!runs_end_queued(s, &runs, o->now, &o->expired, &jobs, e) ||
 		    (jobs.n > 0 && !job_finish_idle(s, set_json(&jobs), o->now, NULL, e)))
