@@ -9,6 +9,7 @@
     --first TIME   the first slot, in seconds since 1970, if the load takes longer than expected
     --state DIR    keep the SQLite store in DIR; a store that is there is used as it is and nothing is loaded
     --load-only    only load the jobs
+    --nodes N      so many nodes for the slots, with PostgreSQL; 1 if not given
 
 Needs tests/integration/fill_store in the build directory ('make tests/integration/fill_store').
 """
@@ -93,15 +94,17 @@ def percentile(values, p):
     return values[min(len(values) - 1, int(len(values) * p / 100))] if values else float("nan")
 
 
-def steady(d, query, rate, seconds, first):
+def steady(nodes, query, rate, seconds, first):
     """Reports the slots of 'seconds' seconds: how many have a recorded outcome, and how late it was recorded."""
-    d.jobctl("node", "drain", d.api().get("/v1/nodes")["nodes"][0]["name"])
+    d, pids = nodes[0], [n.process.pid for n in nodes]
+    for node in d.api().get("/v1/nodes")["nodes"]:
+        d.jobctl("node", "drain", node["name"])
     time.sleep(max(0, first - time.time()))
-    used, most = cpu(d.process.pid), 0
+    used, most = sum(map(cpu, pids)), 0
     while time.time() < first + seconds + DEADLINE + 5:
         time.sleep(5)
-        most = max(most, resident(d.process.pid))
-    used = cpu(d.process.pid) - used
+        most = max(most, max(map(resident, pids)))
+    used = sum(map(cpu, pids)) - used
     window = "slot >= %d AND slot < %d" % (first * 1000000, (first + seconds) * 1000000)
     planned, recorded = query("SELECT count(*), count(CASE WHEN ended_at > 0 THEN 1 END) FROM runs WHERE " + window)[0]
     late = sorted(row[0] for row in query("SELECT ended_at - slot - %d FROM runs WHERE %s AND ended_at > 0 AND id %% 50 = 0" % (
@@ -109,7 +112,7 @@ def steady(d, query, rate, seconds, first):
     wanted = rate * seconds
     print("steady: %d slots in %d s, %d planned, %d with a recorded outcome; recorded late by p50 %.3f p99 %.3f max %.3f s" % (
         wanted, seconds, planned, recorded, *(percentile(late, p) / 1e6 for p in (50, 99, 100))))
-    print("steady: daemon %.1f us of CPU per slot, %.1f MiB resident" % (used * 1e6 / wanted, most), flush=True)
+    print("steady: %d nodes, daemons %.1f us of CPU per slot, at most %.1f MiB resident" % (len(nodes), used * 1e6 / wanted, most), flush=True)
     timed(d, "list", "--sort", "next", "--limit", "20")
 
 
@@ -122,6 +125,7 @@ def arguments():
     p.add_argument("--first", type=int)
     p.add_argument("--state")
     p.add_argument("--load-only", action="store_true")
+    p.add_argument("--nodes", type=int, default=1)
     a = p.parse_args()
     if a.first is None:
         a.first = int(time.time() + (a.jobs * LOAD[a.kind] + IDLE + 60 if a.rate else 86400))
@@ -136,7 +140,9 @@ def main():
             server = stack.enter_context(Server())
             where, size = server.url, lambda: int(server.sql("SELECT pg_database_size('postgres')")[0][0])
             query = lambda text: [[int(v) for v in row] for row in server.sql(text)]
-        d = stack.enter_context(Daemon("store = %s\n" % where if a.kind == "postgresql" else "", state=a.state))
+        nodes = [stack.enter_context(Daemon("store = %s\nnode-name = n%d\n" % (where, i) if a.kind == "postgresql" else "", state=a.state))
+                 for i in range(a.nodes)]
+        d = nodes[0]
         if a.kind == "sqlite":
             os.makedirs(d.state, exist_ok=True)
             where, size = d.db_path, lambda: sum(os.path.getsize(d.db_path + end) for end in ("", "-wal") if os.path.exists(d.db_path + end))
@@ -146,7 +152,9 @@ def main():
         if not a.load_only:
             measure(d)
             if a.rate:
-                steady(d, query, a.rate, a.seconds, a.first)
+                for other in nodes[1:]:
+                    other.start()
+                steady(nodes, query, a.rate, a.seconds, a.first)
 
 
 if __name__ == "__main__":
