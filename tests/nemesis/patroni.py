@@ -106,6 +106,12 @@ class Machine:
         self.patroni = self.spawn("patroni.log", "setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups",
                                   "env", "HOME=" + self.dir, "patroni", self.config)
 
+    def restart_patroni(self):
+        """PostgreSQL keeps running."""
+        self.patroni.kill()
+        self.patroni.wait()
+        self.start_patroni()
+
     def kill_database(self):
         """Ends Patroni and all processes of PostgreSQL at once, like a power failure of their machine."""
         self.patroni.kill()
@@ -161,10 +167,18 @@ class Patroni(Base):
         return roles == ["leader", "replica", "sync_standby"]
 
     def settle(self, seconds):
-        end = time.monotonic() + seconds
+        """Waits until one standby is synchronous and the other streams."""
+        began, restarted = time.monotonic(), False
         while not self.settled():
-            if time.monotonic() > end:
+            p, waited = self.primary(), time.monotonic() - began
+            if waited > seconds:
                 raise RuntimeError("Patroni has no primary with two standbys")
+            # Patroni 3.0 can keep a stale copy of the key of the synchronous standby after a watch of etcd has failed. It then
+            # reports "key updated by someone else" in each turn, until it is started again.
+            if p and waited > seconds / 3 and not restarted:
+                print("Patroni of %s is started again" % p.name, flush=True)
+                p.restart_patroni()
+                restarted = True
             time.sleep(0.5)
 
     def psql(self, database, text):
