@@ -105,6 +105,26 @@ static int session_of_store(void **state)
 	return atoi(pid);
 }
 
+/* Of the test in progress. */
+static struct {
+	struct waiter waiter;
+	struct store *other;
+	bool waits;
+} now;
+
+/* A test may have failed while its batch waited. */
+static int beside_teardown(void **state)
+{
+	if (now.waits) {
+		gate_open(state);
+		pthread_join(now.waiter.thread, NULL);
+	}
+	store_free(now.other);
+	now.other = NULL;
+	now.waits = false;
+	return fixture_teardown(state);
+}
+
 /*
  * Applies the operation. The statement that locks its job has its snapshot before another engine does something, and gets the
  * lock after that.
@@ -114,8 +134,6 @@ static void beside(void **state, struct op *op, void (*meanwhile)(struct store *
 	struct fixture *f = *state;
 	AUTO(op) *open = op_node_open("node-two-engine", "two", "spawner-two");
 	AUTO(run) *running = NULL;
-	struct store *other;
-	struct waiter w;
 	int64_t trips;
 	int session = session_of_store(state);
 
@@ -125,19 +143,20 @@ static void beside(void **state, struct op *op, void (*meanwhile)(struct store *
 
 		assert_true(apply_one(f->store, pause));
 	}
-	other = open_or_fail(f->where, false);
-	assert_true(apply_one(other, open));
+	now.other = open_or_fail(f->where, false);
+	assert_true(apply_one(now.other, open));
 	add_gate(state, "UNION SELECT job FROM mine", session);
 	trips = store_round_trips(f->store);
-	waiter_start(&w, f->store, op);
+	waiter_start(&now.waiter, f->store, op);
+	now.waits = true;
 	wait_for_waiters(state, 1);
-	meanwhile(other);
+	meanwhile(now.other);
 	gate_open(state);
-	waiter_end(&w);
+	now.waits = false;
+	waiter_end(&now.waiter);
 	trips = store_round_trips(f->store) - trips;
 	if (trips > TRIPS_MAX)
 		fail_msg("the batch took %d round trips", (int)trips);
-	store_free(other);
 	kept_is_true(state);
 }
 
@@ -306,19 +325,21 @@ static void batches_with_a_cancellation_of_swapped_jobs_do_not_wait_in_a_circle(
 	swapped_jobs(state, OP_JOB_CANCEL);
 }
 
+#define BESIDE_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, beside_teardown)
+
 static const struct CMUnitTest tests[] = {
-	STORE_TEST(a_change_leaves_a_run_that_was_claimed_meanwhile),
-	STORE_TEST(a_change_deletes_what_was_planned_meanwhile),
-	STORE_TEST(a_change_of_a_job_that_was_removed_meanwhile_is_refused),
-	STORE_TEST(a_change_follows_one_that_was_made_meanwhile),
-	STORE_TEST(a_cancellation_leaves_a_run_that_was_claimed_meanwhile),
-	STORE_TEST(a_cancellation_does_not_return_a_run_that_ended_meanwhile),
-	STORE_TEST(a_pause_deletes_what_was_planned_meanwhile),
-	STORE_TEST(a_pause_returns_a_run_that_was_claimed_meanwhile),
-	STORE_TEST(a_resumption_releases_a_run_that_was_held_meanwhile),
-	STORE_TEST(a_trigger_of_a_job_that_was_changed_meanwhile_is_refused),
-	STORE_TEST(a_cancelled_run_that_was_claimed_meanwhile_is_asked_to_end),
-	STORE_TEST(a_run_of_a_job_that_was_removed_meanwhile_is_final),
+	BESIDE_TEST(a_change_leaves_a_run_that_was_claimed_meanwhile),
+	BESIDE_TEST(a_change_deletes_what_was_planned_meanwhile),
+	BESIDE_TEST(a_change_of_a_job_that_was_removed_meanwhile_is_refused),
+	BESIDE_TEST(a_change_follows_one_that_was_made_meanwhile),
+	BESIDE_TEST(a_cancellation_leaves_a_run_that_was_claimed_meanwhile),
+	BESIDE_TEST(a_cancellation_does_not_return_a_run_that_ended_meanwhile),
+	BESIDE_TEST(a_pause_deletes_what_was_planned_meanwhile),
+	BESIDE_TEST(a_pause_returns_a_run_that_was_claimed_meanwhile),
+	BESIDE_TEST(a_resumption_releases_a_run_that_was_held_meanwhile),
+	BESIDE_TEST(a_trigger_of_a_job_that_was_changed_meanwhile_is_refused),
+	BESIDE_TEST(a_cancelled_run_that_was_claimed_meanwhile_is_asked_to_end),
+	BESIDE_TEST(a_run_of_a_job_that_was_removed_meanwhile_is_final),
 	STORE_TEST(batches_with_a_change_of_swapped_jobs_do_not_wait_in_a_circle),
 	STORE_TEST(batches_with_a_cancellation_of_swapped_jobs_do_not_wait_in_a_circle),
 };
