@@ -14,6 +14,7 @@
 #include "store/ops/run/run_moves.h"
 #include "store/ops/run/slot_density.h"
 #include "store/outcomes.h"
+#include "store/owner_counts.h"
 #include "store/prefetch.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -525,6 +526,7 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 		} else {
 			wakeup_claim_unknown(s);
 			wakeup_peers_lost(s);
+			owner_counts_forget(s);
 			next = failure_action(&b, try, &why);
 		}
 	}
