@@ -73,3 +73,9 @@ void owner_count_add(struct store *s, enum count_what what, int64_t uid, int64_t
 	if (c)
 		c->n += n;
 }
+
+void owner_counts_forget(struct store *s)
+{
+	for (size_t i = 0; i < ELEMENTS(s->owner_counts); i++)
+		s->owner_counts[i].at = 0;
+}

@@ -27,3 +27,4 @@ bool owner_count_prefetch(struct store *s, enum count_what what, int64_t job, st
 bool owner_count_now(struct store *s, enum count_what what, int64_t uid, int64_t job, int64_t *ret, struct err *e);
 
 void owner_count_add(struct store *s, enum count_what what, int64_t uid, int64_t n); /* a change of this node */
+void owner_counts_forget(struct store *s); /* changes of this node may have been rolled back */

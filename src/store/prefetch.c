@@ -14,8 +14,8 @@ void prefetch_drop(struct store *s)
 	if (!s->prefetch.on)
 		return;
 	s->prefetch.on = false;
-	map_done(&s->prefetch.jobs);
-	s->prefetch.jobs = (struct map){};
+	s->prefetch.full = false;
+	prefetch_free(s);
 	s->prefetch.runs = 0;
 	s->db->ops->prefetch_drop(s->db);
 }
@@ -30,6 +30,16 @@ void prefetch_end(struct store *s)
 void prefetch_free(struct store *s)
 {
 	map_done(&s->prefetch.jobs);
+	map_done(&s->prefetch.sent);
+	s->prefetch.jobs = s->prefetch.sent = (struct map){};
+}
+
+bool prefetch_repeats(struct store *s, int64_t job)
+{
+	s->prefetch.full = map_get(&s->prefetch.sent, job) != NULL;
+	if (!s->prefetch.full)
+		map_put(&s->prefetch.sent, job, s);
+	return s->prefetch.full;
 }
 
 bool prefetch_job(struct store *s, int64_t job)

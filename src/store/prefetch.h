@@ -15,6 +15,8 @@ struct store;
 struct prefetch {
 	bool on;         /* some were sent and not discarded */
 	struct map jobs; /* that these operations have begun with */
+	struct map sent; /* jobs whose reads were sent */
+	bool full;       /* no more of them are sent together */
 	size_t runs;     /* that they may add */
 };
 
@@ -22,6 +24,12 @@ void prefetch_begin(struct store *s); /* the reads of some operations are sent n
 void prefetch_drop(struct store *s); /* discards what was not used */
 void prefetch_end(struct store *s);  /* the same at the end of the batch */
 void prefetch_free(struct store *s);
+
+/*
+ * Before the reads of an operation on this job are sent. True: they are not sent, because those of an earlier one of these
+ * operations on the same job were sent, and that operation will discard them.
+ */
+bool prefetch_repeats(struct store *s, int64_t job);
 
 /*
  * For an operation that begins with a job, before it uses anything that was read about the job. If

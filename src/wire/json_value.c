@@ -117,6 +117,8 @@ static void object_write(const json_t *j, struct buf *out)
 
 void json_value_write(const json_t *j, struct buf *out)
 {
+	if (!j)
+		return; /* json_pack() failed */
 	switch (json_typeof(j)) {
 	case JSON_OBJECT:
 		object_write(j, out);

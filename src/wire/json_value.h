@@ -12,5 +12,5 @@ json_t *json_value_time(int64_t t /* usec_t; 0 gives null */);
 json_t *json_value_seconds(int64_t d /* usec_t */);
 
 void json_value_write_text(struct buf *out, const char *s, size_t len);
-/* Compact, with sorted members: equal values give equal texts. */
+/* Compact, with sorted members: equal values give equal texts. NULL: nothing is written. */
 void json_value_write(const json_t *j, struct buf *out);

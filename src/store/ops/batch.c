@@ -14,6 +14,7 @@
 #include "store/ops/run/run_moves.h"
 #include "store/ops/run/slot_density.h"
 #include "store/outcomes.h"
+#include "store/owner_counts.h"
 #include "store/prefetch.h"
 #include "store/set.h"
 #include "store/store_private.h"
@@ -23,6 +24,7 @@
 
 #define TRIES 6           /* of a batch, for any reason */
 #define RECONNECT_MS 1000 /* how long a batch waits for a lost connection */
+#define AHEAD_MAX 64      /* operations whose reads are sent together: their rows are kept, and all replies have one deadline */
 
 /*
  * Groups apply all operations of one phase together; they run between operations without a phase.
@@ -43,6 +45,8 @@ struct batch {
 	struct batch_wake wake;
 	struct batch_wake_reads reads;
 	struct row_ids_refill refill;
+	size_t ahead_from, ahead_to; /* operations whose reads were sent together, maybe discarded since */
+	size_t ahead_max;            /* of the next time */
 };
 
 /* Errors that end the whole transaction. Other errors concern one statement. */
@@ -169,48 +173,65 @@ static bool is_of_one_job(const struct op *op)
 	return info->prefetch && (!info->writers_of || info->writers_of(op) == WRITERS_SHARED);
 }
 
-/* Sends the reads of the first of these operations, as far as they can be sent together; *ret: of how many. Not on SQLite. */
-static bool prefetch_send(struct store *s, struct op *const *ops, size_t n, size_t *ret, struct err *e)
+/*
+ * An operation may discard the reads of those behind it. Then at most twice as many operations as were served are the next
+ * ones, so that a batch does not send the same reads again and again.
+ */
+static size_t ahead_next(const struct batch *b, size_t i)
 {
-	*ret = 0;
+	size_t served = i - b->ahead_from;
+
+	if (i < b->ahead_to)
+		return served < AHEAD_MAX / 2 ? 2 * served : AHEAD_MAX;
+	return b->ahead_max < AHEAD_MAX / 2 ? 2 * b->ahead_max : AHEAD_MAX;
+}
+
+/* Sends the reads of the operations from the i-th on, as far as they can be sent together. Not on SQLite. */
+static bool prefetch_send(struct batch *b, size_t i, struct err *e)
+{
+	struct store *s = b->s;
+
+	b->ahead_max = b->ahead_to ? ahead_next(b, i) : AHEAD_MAX;
+	b->ahead_from = b->ahead_to = i;
 	if (!s->db->defer || !s->db->ops->prefetch)
 		return true;
-	while (*ret < n && is_of_one_job(ops[*ret])) {
-		const struct op *op = ops[(*ret)++];
+	while (b->ahead_to < b->n && b->ahead_to - i < b->ahead_max && is_of_one_job(b->ops[b->ahead_to])) {
+		const struct op *op = b->ops[b->ahead_to];
 
-		if (*ret == 1)
+		if (b->ahead_to == i)
 			prefetch_begin(s);
 		if (op->ok && !op_info(op)->prefetch(s, op, e))
 			return false;
+		if (s->prefetch.full)
+			break;
+		b->ahead_to++;
 	}
 	return true;
 }
 
 /* Applies one operation. Its reads may have been sent with those of the operations before it. */
-static bool run_single(struct batch *b, size_t i, size_t *sent_to, struct err *e)
+static bool run_single(struct batch *b, size_t i, struct err *e)
 {
-	if (i >= *sent_to || !b->s->prefetch.on) {
-		if (!prefetch_send(b->s, b->ops + i, b->n - i, sent_to, e))
-			return false;
-		*sent_to += i;
-	}
+	if ((i >= b->ahead_to || !b->s->prefetch.on) && !prefetch_send(b, i, e))
+		return false;
 	if (b->ops[i]->ok && !op_info(b->ops[i])->apply(b->s, &b->ops[i], 1, e))
 		return false;
-	if (i + 1 >= *sent_to)
+	if (i + 1 >= b->ahead_to)
 		prefetch_drop(b->s);
 	return true;
 }
 
 static bool run_in_groups(struct batch *b, struct err *e)
 {
-	size_t from = 0, sent_to = 0;
+	size_t from = 0;
 
+	b->ahead_from = b->ahead_to = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		if (op_info(b->ops[i])->phase)
 			continue;
 		if (!run_phases(b, from, i, e))
 			return false;
-		if (!run_single(b, i, &sent_to, e))
+		if (!run_single(b, i, e))
 			return false;
 		from = i + 1;
 	}
@@ -505,6 +526,7 @@ bool batch_apply(struct store *s, struct op *const *ops, size_t n, struct batch_
 		} else {
 			wakeup_claim_unknown(s);
 			wakeup_peers_lost(s);
+			owner_counts_forget(s);
 			next = failure_action(&b, try, &why);
 		}
 	}

@@ -2,6 +2,7 @@
 /* A backend that counts calls, fails one and forwards the others. */
 #include "unit/store/db_faulty.h"
 #include "base/text.h"
+#include "unit/unit.h"
 #include <unistd.h>
 #include <stdlib.h>
 
@@ -9,6 +10,7 @@ struct db_faulty {
 	struct db db;
 	struct db *real; /* owned */
 	bool lost;
+	size_t ahead; /* reads that were sent ahead and not dropped */
 };
 
 /* The functions of a backend have no argument for this, so the current fault is kept here; one at a time. */
@@ -16,9 +18,14 @@ static const struct db_ops *real_ops;
 static struct fault *fault;
 static struct db_ops faulty;
 
+/* What the store says about the batch is for the real backend. */
 static struct db_faulty *of(struct db *db)
 {
-	return (struct db_faulty *)db;
+	struct db_faulty *d = (struct db_faulty *)db;
+
+	d->real->writing = db->writing;
+	d->real->defer = db->defer;
+	return d;
 }
 
 static bool fires(void)
@@ -102,6 +109,7 @@ static bool f_reconnect(struct db *db, int wait_ms, struct err *e)
 
 static bool f_begin(struct db *db, bool write, struct err *e)
 {
+	assert_int_equal(of(db)->ahead, 0); /* no batch uses rows of an earlier one */
 	return passes(db, false, e) && real_ops->begin(of(db)->real, write, e);
 }
 
@@ -159,6 +167,23 @@ static enum db_step f_step(struct db *db, int query, struct err *e)
 	return passes(db, false, e) ? real_ops->step(of(db)->real, query, e) : DB_FAILED;
 }
 
+static bool f_send(struct db *db, int query, struct err *e)
+{
+	return passes(db, false, e) && real_ops->send(of(db)->real, query, e);
+}
+
+static bool f_prefetch(struct db *db, int query, struct err *e)
+{
+	of(db)->ahead++;
+	return passes(db, false, e) && real_ops->prefetch(of(db)->real, query, e);
+}
+
+static void f_prefetch_drop(struct db *db)
+{
+	of(db)->ahead = 0;
+	real_ops->prefetch_drop(of(db)->real);
+}
+
 static int64_t f_column_int(struct db *db, int query, int at)
 {
 	return real_ops->column_int(of(db)->real, query, at);
@@ -184,14 +209,14 @@ static void f_reserve_release(struct db *db)
 	real_ops->reserve_release(of(db)->real);
 }
 
-const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, bool reconnects)
+const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, enum faulty_kind kind)
 {
 	real_ops = real;
 	fault = f;
 	faulty = (struct db_ops){
 		.name = "faulty",
 		.row_locks = real->row_locks,
-		.reconnects = reconnects,
+		.reconnects = kind != FAULTY_FILE,
 		.open = f_open,
 		.close = f_close,
 		.prepare = f_prepare,
@@ -211,5 +236,10 @@ const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, b
 		.reserve_held = f_reserve_held,
 		.reserve_release = f_reserve_release,
 	};
+	if (kind == FAULTY_PIPELINE) {
+		faulty.send = f_send;
+		faulty.prefetch = f_prefetch;
+		faulty.prefetch_drop = f_prefetch_drop;
+	}
 	return &faulty;
 }

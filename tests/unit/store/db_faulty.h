@@ -16,6 +16,13 @@ enum fault_mode {
 	FAULT_MODE_MAX
 };
 
+/* What the backend in front can do. */
+enum faulty_kind {
+	FAULTY_FILE,
+	FAULTY_SERVER,       /* connections are made again */
+	FAULTY_PIPELINE,     /* and statements are sent without waiting for replies; the real one is a server */
+};
+
 struct fault {
 	enum fault_mode mode;
 	int calls_left; /* 0: no fault */
@@ -23,5 +30,5 @@ struct fault {
 	bool fired;
 };
 
-/* Returns the backend whose calls fail as *f says; 'reconnects': it behaves like a server. */
-const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, bool reconnects);
+/* Returns the backend whose calls fail as *f says. */
+const struct db_ops *db_faulty_ops(const struct db_ops *real, struct fault *f, enum faulty_kind kind);

@@ -36,6 +36,7 @@
 #include "store/ops/run/triggers.h"
 #include "store/ops/tokens.h"
 #include "store/read/prune_candidates.h"
+#include "store/row_ids.h"
 #include "store/token_row.h"
 #include "unit/store/fault_world.h"
 #include <string.h>
@@ -165,6 +166,7 @@ void world_build(struct store *s, const char *where)
 	AUTO(op) *template = NULL;
 
 	place_clear(where);
+	row_ids_forget(s); /* the numbers begin again */
 	build_nodes(s);
 	assert_true(apply_one(s, node));
 	op_fill(limit_op(queue), .scope = LIMIT_QUEUE, .key = "spare");

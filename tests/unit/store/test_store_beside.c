@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on one job beside others that move its runs between the snapshot and the lock of the batch. */
 #include "base/text.h"
+#include "store/limit.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/job_cancel.h"
 #include "store/ops/job/job_changes.h"
 #include "store/ops/job/pauses.h"
 #include "store/ops/job/resume.h"
+#include "store/ops/limits.h"
 #include "store/ops/node/nodes.h"
 #include "store/ops/run/claims.h"
 #include "store/ops/run/run_cancel.h"
@@ -105,6 +107,26 @@ static int session_of_store(void **state)
 	return atoi(pid);
 }
 
+/* Of the test in progress. */
+static struct {
+	struct waiter waiter;
+	struct store *other;
+	bool waits;
+} now;
+
+/* A test may have failed while its batch waited. */
+static int beside_teardown(void **state)
+{
+	if (now.waits) {
+		gate_open(state);
+		pthread_join(now.waiter.thread, NULL);
+	}
+	store_free(now.other);
+	now.other = NULL;
+	now.waits = false;
+	return fixture_teardown(state);
+}
+
 /*
  * Applies the operation. The statement that locks its job has its snapshot before another engine does something, and gets the
  * lock after that.
@@ -114,8 +136,6 @@ static void beside(void **state, struct op *op, void (*meanwhile)(struct store *
 	struct fixture *f = *state;
 	AUTO(op) *open = op_node_open("node-two-engine", "two", "spawner-two");
 	AUTO(run) *running = NULL;
-	struct store *other;
-	struct waiter w;
 	int64_t trips;
 	int session = session_of_store(state);
 
@@ -125,26 +145,32 @@ static void beside(void **state, struct op *op, void (*meanwhile)(struct store *
 
 		assert_true(apply_one(f->store, pause));
 	}
-	other = open_or_fail(f->where, false);
-	assert_true(apply_one(other, open));
+	now.other = open_or_fail(f->where, false);
+	assert_true(apply_one(now.other, open));
 	add_gate(state, "UNION SELECT job FROM mine", session);
 	trips = store_round_trips(f->store);
-	waiter_start(&w, f->store, op);
+	waiter_start(&now.waiter, f->store, op);
+	now.waits = true;
 	wait_for_waiters(state, 1);
-	meanwhile(other);
+	meanwhile(now.other);
 	gate_open(state);
-	waiter_end(&w);
+	now.waits = false;
+	waiter_end(&now.waiter);
 	trips = store_round_trips(f->store) - trips;
 	if (trips > TRIPS_MAX)
 		fail_msg("the batch took %d round trips", (int)trips);
-	store_free(other);
 	kept_is_true(state);
 }
 
+/* The run keeps its queue, which decides about the counters. */
 static void a_change_leaves_a_run_that_was_claimed_meanwhile(void **state)
 {
 	AUTO(op) *op = op_on_job(OP_JOB_CHANGE);
+	AUTO(op) *queue = op_new(OP_LIMIT_SET, NULL, NULL);
 
+	op_fill(limit_op(queue), .scope = LIMIT_QUEUE, .key = "spare");
+	assert_true(apply_one(store_of(state), queue));
+	job_change_op(op)->to.queue = "spare";
 	beside(state, op, other_claims);
 	assert_int_equal(job_change_op(op)->unplanned, 1);
 	runs_are(state, "1 running, 3 claimed");
@@ -263,6 +289,70 @@ static void a_run_of_a_job_that_was_removed_meanwhile_is_final(void **state)
 	runs_are(state, "1 running, 3 cancelled:job removed");
 }
 
+/* ---- lost connections ---- */
+
+/* A change of one job and a trigger of another one, whose reads are sent together. */
+struct pair {
+	struct op *change, *trigger;
+	int session;
+};
+
+static void pair_begin(void **state, struct pair *p)
+{
+	struct store *s = store_of(state);
+
+	p->session = session_of_store(state);
+	p->change = op_on_job(OP_JOB_CHANGE);
+	p->trigger = op_on_job(OP_TRIGGER);
+	assert_int_equal(add_due(s, NULL, T0 + USEC_MIN), JOB);
+	trigger_op(p->trigger)->job = add_due(s, NULL, T0 + USEC_MIN);
+}
+
+/* Each was applied once, in another session. */
+static void pair_end(void **state, struct pair *p)
+{
+	AUTO_TEXT queued = NULL;
+
+	assert_true(p->change->ok && p->trigger->ok);
+	assert_int_equal(job_change_op(p->change)->revision, 2);
+	queued = xprintf("%lld queued", (long long)trigger_op(p->trigger)->run->id);
+	runs_are(state, queued);
+	assert_int_not_equal(session_of_store(state), p->session);
+	kept_is_true(state);
+	op_free(p->change);
+	op_free(p->trigger);
+}
+
+static void a_session_that_ends_while_a_batch_reads_is_made_again(void **state)
+{
+	struct pair p;
+
+	pair_begin(state, &p);
+	sql(state, "BEGIN; SELECT FROM jobs WHERE id = %d FOR NO KEY UPDATE", JOB);
+	waiter_start_both(&now.waiter, store_of(state), p.change, p.trigger);
+	wait_for_waiters(state, 1);
+	sql(state, "SELECT pg_terminate_backend(%d)", p.session);
+	sql(state, "COMMIT");
+	waiter_join(&now.waiter);
+	pair_end(state, &p);
+}
+
+static void a_session_that_ends_during_the_commit_of_such_a_batch_is_made_again(void **state)
+{
+	struct op *ops[2];
+	struct pair p;
+
+	pair_begin(state, &p);
+	sql(state, "CREATE SEQUENCE commits");
+	sql(state, "CREATE FUNCTION die_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('commits') = 1 THEN "
+		"PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NULL; END $$");
+	sql(state, "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die_once()");
+	ops[0] = p.change;
+	ops[1] = p.trigger;
+	apply_all(store_of(state), ops, 2);
+	pair_end(state, &p);
+}
+
 /* Each batch locks both jobs in ascending order, whatever the order of its operations is. */
 static void swapped_jobs(void **state, enum op_kind kind)
 {
@@ -306,19 +396,23 @@ static void batches_with_a_cancellation_of_swapped_jobs_do_not_wait_in_a_circle(
 	swapped_jobs(state, OP_JOB_CANCEL);
 }
 
+#define BESIDE_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, beside_teardown)
+
 static const struct CMUnitTest tests[] = {
-	STORE_TEST(a_change_leaves_a_run_that_was_claimed_meanwhile),
-	STORE_TEST(a_change_deletes_what_was_planned_meanwhile),
-	STORE_TEST(a_change_of_a_job_that_was_removed_meanwhile_is_refused),
-	STORE_TEST(a_change_follows_one_that_was_made_meanwhile),
-	STORE_TEST(a_cancellation_leaves_a_run_that_was_claimed_meanwhile),
-	STORE_TEST(a_cancellation_does_not_return_a_run_that_ended_meanwhile),
-	STORE_TEST(a_pause_deletes_what_was_planned_meanwhile),
-	STORE_TEST(a_pause_returns_a_run_that_was_claimed_meanwhile),
-	STORE_TEST(a_resumption_releases_a_run_that_was_held_meanwhile),
-	STORE_TEST(a_trigger_of_a_job_that_was_changed_meanwhile_is_refused),
-	STORE_TEST(a_cancelled_run_that_was_claimed_meanwhile_is_asked_to_end),
-	STORE_TEST(a_run_of_a_job_that_was_removed_meanwhile_is_final),
+	BESIDE_TEST(a_change_leaves_a_run_that_was_claimed_meanwhile),
+	BESIDE_TEST(a_change_deletes_what_was_planned_meanwhile),
+	BESIDE_TEST(a_change_of_a_job_that_was_removed_meanwhile_is_refused),
+	BESIDE_TEST(a_change_follows_one_that_was_made_meanwhile),
+	BESIDE_TEST(a_cancellation_leaves_a_run_that_was_claimed_meanwhile),
+	BESIDE_TEST(a_cancellation_does_not_return_a_run_that_ended_meanwhile),
+	BESIDE_TEST(a_pause_deletes_what_was_planned_meanwhile),
+	BESIDE_TEST(a_pause_returns_a_run_that_was_claimed_meanwhile),
+	BESIDE_TEST(a_resumption_releases_a_run_that_was_held_meanwhile),
+	BESIDE_TEST(a_trigger_of_a_job_that_was_changed_meanwhile_is_refused),
+	BESIDE_TEST(a_cancelled_run_that_was_claimed_meanwhile_is_asked_to_end),
+	BESIDE_TEST(a_run_of_a_job_that_was_removed_meanwhile_is_final),
+	STORE_TEST(a_session_that_ends_while_a_batch_reads_is_made_again),
+	STORE_TEST(a_session_that_ends_during_the_commit_of_such_a_batch_is_made_again),
 	STORE_TEST(batches_with_a_change_of_swapped_jobs_do_not_wait_in_a_circle),
 	STORE_TEST(batches_with_a_cancellation_of_swapped_jobs_do_not_wait_in_a_circle),
 };

@@ -79,22 +79,27 @@ static void try_kind(struct trial *t, enum op_kind kind, enum fault_mode mode)
 	free(STEAL(t->after));
 }
 
-static struct store *open_faulty(const char *where, struct fault *fault, bool reconnects)
+static enum faulty_kind same_backend(void)
+{
+	return fixture_ops->reconnects ? FAULTY_SERVER : FAULTY_FILE;
+}
+
+static struct store *open_faulty(const char *where, struct fault *fault, enum faulty_kind backend)
 {
 	struct db_options o = {.where = where};
 	struct store *s = NULL;
 	struct err e = {};
 
-	if (!store_open_with(db_faulty_ops(fixture_ops, fault, reconnects), &o, &s, &e))
+	if (!store_open_with(db_faulty_ops(fixture_ops, fault, backend), &o, &s, &e))
 		fail_msg("%s", e.msg);
 	return s;
 }
 
-static void try_all(enum fault_mode mode, bool reconnects)
+static void try_all(enum fault_mode mode, enum faulty_kind backend)
 {
 	AUTO_TEXT where = place_new();
 	struct fault fault = {};
-	struct trial t = {.where = where, .s = open_faulty(where, &fault, reconnects), .fault = &fault};
+	struct trial t = {.where = where, .s = open_faulty(where, &fault, backend), .fault = &fault};
 
 	world_build(t.s, where);
 	for (enum op_kind kind = 0; kind < OP_KIND_MAX; kind++)
@@ -107,37 +112,111 @@ static void try_all(enum fault_mode mode, bool reconnects)
 static void a_failing_statement_leaves_nothing_half_done(void **state)
 {
 	(void)state;
-	try_all(FAULT_STATEMENT, fixture_ops->reconnects);
+	try_all(FAULT_STATEMENT, same_backend());
 }
 
 static void a_busy_store_leaves_nothing_half_done(void **state)
 {
 	(void)state;
-	try_all(FAULT_BUSY, fixture_ops->reconnects);
+	try_all(FAULT_BUSY, same_backend());
 }
 
 static void a_full_store_leaves_nothing_half_done(void **state)
 {
 	(void)state;
-	try_all(FAULT_FULL, fixture_ops->reconnects);
+	try_all(FAULT_FULL, same_backend());
 }
 
 static void a_failing_device_leaves_nothing_half_done(void **state)
 {
 	(void)state;
-	try_all(FAULT_DEVICE, false);
+	try_all(FAULT_DEVICE, FAULTY_FILE);
 }
 
 static void a_lost_connection_is_made_again_and_nothing_is_done_twice(void **state)
 {
 	(void)state;
-	try_all(FAULT_LOST, true);
+	try_all(FAULT_LOST, FAULTY_SERVER);
 }
 
 static void an_unconfirmed_commit_is_found_by_its_witness_row(void **state)
 {
 	(void)state;
-	try_all(FAULT_COMMITTED, true);
+	try_all(FAULT_COMMITTED, FAULTY_SERVER);
+}
+
+/* ---- statements without waiting for replies ---- */
+
+/* These read with the lock of their job. */
+static const enum op_kind prefetching[] = {OP_JOB_CANCEL, OP_JOB_REMOVE, OP_JOB_CHANGE, OP_RUN_CANCEL, OP_PAUSE, OP_RESUME, OP_TRIGGER};
+
+/* The rows after each of these operations. */
+static void dumps_after(enum faulty_kind backend, char *ret[ELEMENTS(prefetching)])
+{
+	AUTO_TEXT where = place_new();
+	struct fault fault = {};
+	struct store *s = open_faulty(where, &fault, backend);
+
+	for (size_t i = 0; i < ELEMENTS(prefetching); i++) {
+		AUTO(op) *op = world_op(prefetching[i]);
+
+		world_build(s, where);
+		assert_true(apply_one(s, op));
+		ret[i] = world_dump(where);
+	}
+	store_free(s);
+	place_drop(where);
+}
+
+static void an_operation_has_the_same_effect_without_waiting_for_replies(void **state)
+{
+	char *waiting[ELEMENTS(prefetching)], *sent[ELEMENTS(prefetching)];
+
+	(void)state;
+	if (!fixture_ops->send)
+		skip();
+	dumps_after(FAULTY_SERVER, waiting);
+	dumps_after(FAULTY_PIPELINE, sent);
+	for (size_t i = 0; i < ELEMENTS(prefetching); i++) {
+		assert_string_equal(sent[i], waiting[i]);
+		free(sent[i]);
+		free(waiting[i]);
+	}
+}
+
+static void try_prefetching(enum fault_mode mode)
+{
+	struct fault fault = {};
+	struct trial t = {.fault = &fault};
+
+	if (!fixture_ops->send)
+		skip();
+	t.where = place_new();
+	t.s = open_faulty(t.where, &fault, FAULTY_PIPELINE);
+	world_build(t.s, t.where);
+	for (size_t i = 0; i < ELEMENTS(prefetching); i++)
+		try_kind(&t, prefetching[i], mode);
+	store_free(t.s);
+	place_drop(t.where);
+	free((char *)t.where);
+}
+
+static void a_connection_that_is_lost_between_reads_and_writes_has_no_effect(void **state)
+{
+	(void)state;
+	try_prefetching(FAULT_LOST);
+}
+
+static void an_unconfirmed_commit_of_such_a_batch_is_found(void **state)
+{
+	(void)state;
+	try_prefetching(FAULT_COMMITTED);
+}
+
+static void a_failing_statement_of_such_a_batch_leaves_it_to_a_repetition(void **state)
+{
+	(void)state;
+	try_prefetching(FAULT_STATEMENT);
 }
 
 /* ---- many kinds in one batch: what says ok is there, the rest is not ---- */
@@ -178,7 +257,7 @@ static void a_batch_with_a_failing_statement_keeps_its_good_members(void **state
 {
 	AUTO_TEXT where = place_new();
 	struct fault fault = {};
-	struct store *s = open_faulty(where, &fault, fixture_ops->reconnects);
+	struct store *s = open_faulty(where, &fault, same_backend());
 
 	(void)state;
 	for (int n = 1; n == 1 || fault.fired; n += 1 + n / 8)
@@ -194,7 +273,7 @@ static void a_notification_is_repeated_after_a_lost_commit(void **state)
 {
 	AUTO_TEXT where = place_new();
 	struct fault fault = {};
-	struct store *s = open_faulty(where, &fault, true);
+	struct store *s = open_faulty(where, &fault, FAULTY_SERVER);
 	AUTO(op) *one = op_node_open(NODE, "one", "spawner-of-one");
 	AUTO(op) *two = op_node_open("node-two-engine", "two", "spawner-of-two");
 	struct op *add = op_add(NULL, NULL, NULL);
@@ -219,7 +298,7 @@ static void a_connection_that_is_lost_each_time_means_that_nothing_happened(void
 	static const enum op_kind kinds[] = {OP_ENDED, OP_GIVE_BACK, OP_JOB_ADD};
 	AUTO_TEXT where = place_new();
 	struct fault fault = {};
-	struct store *s = open_faulty(where, &fault, true);
+	struct store *s = open_faulty(where, &fault, FAULTY_SERVER);
 	struct err e = {};
 
 	(void)state;
@@ -250,6 +329,10 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(a_failing_device_leaves_nothing_half_done),
 	cmocka_unit_test(a_lost_connection_is_made_again_and_nothing_is_done_twice),
 	cmocka_unit_test(an_unconfirmed_commit_is_found_by_its_witness_row),
+	cmocka_unit_test(an_operation_has_the_same_effect_without_waiting_for_replies),
+	cmocka_unit_test(a_connection_that_is_lost_between_reads_and_writes_has_no_effect),
+	cmocka_unit_test(an_unconfirmed_commit_of_such_a_batch_is_found),
+	cmocka_unit_test(a_failing_statement_of_such_a_batch_leaves_it_to_a_repetition),
 	cmocka_unit_test(a_batch_with_a_failing_statement_keeps_its_good_members),
 	cmocka_unit_test(a_notification_is_repeated_after_a_lost_commit),
 	cmocka_unit_test(a_connection_that_is_lost_each_time_means_that_nothing_happened),

@@ -237,6 +237,70 @@ static void changes_of_several_jobs_share_their_round_trips(void **state)
 	assert_counts_true(s);
 }
 
+/* ---- reads that are sent together ---- */
+
+static struct db_ops counting;
+static size_t prefetched;
+
+static bool prefetch_counted(struct db *db, int query, struct err *e)
+{
+	prefetched++;
+	return db_postgres_ops.prefetch(db, query, e);
+}
+
+/* The reads that one batch sends together. Frees the operations. */
+static size_t reads_of_batch(struct store *s, struct op **ops, size_t n)
+{
+	prefetched = 0;
+	apply_all(s, ops, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(ops[i]->ok);
+		op_free(ops[i]);
+	}
+	return prefetched;
+}
+
+static struct op *op_trigger_at(int64_t job, usec_t now)
+{
+	struct op *op = op_new(OP_TRIGGER, NULL, NULL);
+
+	op_fill(trigger_op(op), .uid = -1, .job = job, .revision = 1, .now = now);
+	return op;
+}
+
+static struct op *op_cancel_run(int64_t id)
+{
+	struct op *op = op_new(OP_RUN_CANCEL, NULL, NULL);
+
+	op_fill(run_cancel_op(op), .uid = -1, .id = id, .now = T0 + USEC_SEC);
+	return op;
+}
+
+/* Each operation discards the reads of those behind it. */
+static void reads_of_many_operations_on_one_job_grow_with_their_number(void **state)
+{
+	struct store *s = store_of(state);
+	struct op *ops[200];
+	int64_t job = add_due(s, NULL, T0 + USEC_HOUR);
+	size_t one;
+
+	counting = db_postgres_ops;
+	counting.prefetch = prefetch_counted;
+	s->db->ops = &counting;
+	ops[0] = op_trigger_at(job, T0);
+	one = reads_of_batch(s, ops, 1);
+	assert_true(one > 1);
+	for (size_t i = 0; i < ELEMENTS(ops); i++)
+		ops[i] = op_trigger_at(job, T0 + (usec_t)i + 1);
+	assert_in_range(reads_of_batch(s, ops, ELEMENTS(ops)), 1, one * ELEMENTS(ops));
+	ops[0] = op_cancel_run(1);
+	one = reads_of_batch(s, ops, 1);
+	for (size_t i = 0; i < ELEMENTS(ops); i++)
+		ops[i] = op_cancel_run((int64_t)i + 2);
+	assert_in_range(reads_of_batch(s, ops, ELEMENTS(ops)), 1, 3 * one * ELEMENTS(ops));
+	assert_counts_true(s);
+}
+
 static void the_leader_stays_within_its_budget(void **state)
 {
 	struct store *s = store_of(state);
@@ -264,5 +328,6 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_pause_and_its_end_stay_within_their_budgets),
 	STORE_TEST(the_cancellation_of_a_run_stays_within_its_budget),
 	STORE_TEST(changes_of_several_jobs_share_their_round_trips),
+	STORE_TEST(reads_of_many_operations_on_one_job_grow_with_their_number),
 };
 const struct suite_part store_round_trips_part = {tests, ELEMENTS(tests)};

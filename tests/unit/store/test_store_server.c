@@ -2,6 +2,7 @@
 /* Tests of the PostgreSQL backend: reconnection, timeouts, several nodes on one store. */
 #include "base/text.h"
 #include "store/ops/batch.h"
+#include "store/ops/job/job_cancel.h"
 #include "store/ops/job/jobs.h"
 #include "store/ops/op.h"
 #include "store/ops/run/claims.h"
@@ -103,6 +104,49 @@ static void errors_of_the_server_are_classified(void **state)
 		place_query(where, "DROP TRIGGER refuse ON jobs", NULL);
 	}
 	add_job(s, NULL); /* the session still works */
+	assert_counts_true(s);
+}
+
+/* Applies one batch of them. Returns how many were applied; frees the operations. */
+static size_t applied_of(struct store *s, struct op **ops, size_t n)
+{
+	struct err e = {};
+	size_t ok = 0;
+
+	batch_apply(s, ops, n, &(struct batch_wake){}, &e);
+	for (size_t i = 0; i < n; i++) {
+		ok += ops[i]->ok;
+		op_free(ops[i]);
+	}
+	return ok;
+}
+
+/* Adds jobs of a user who may have 100. */
+static size_t add_limited(struct store *s, size_t n)
+{
+	struct op *ops[100];
+
+	for (size_t i = 0; i < n; i++) {
+		ops[i] = op_add(NULL, NULL, NULL);
+		job_add_op(ops[i])->job.limit = 100;
+	}
+	return applied_of(s, ops, n);
+}
+
+static void cancellations_that_were_rolled_back_leave_no_room_for_more_jobs(void **state)
+{
+	struct store *s = store_of(state);
+	const char *where = where_of(state);
+	struct op *cancels[30];
+
+	assert_int_equal(add_limited(s, 80), 80);
+	place_query(where, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no' "
+		"USING ERRCODE = '55P03'; END $$; CREATE TRIGGER refuse BEFORE UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION refuse()", NULL);
+	for (size_t i = 0; i < ELEMENTS(cancels); i++)
+		cancels[i] = op_job_cancel(OP_JOB_CANCEL, (int64_t)i + 1);
+	assert_int_equal(applied_of(s, cancels, ELEMENTS(cancels)), 0);
+	place_query(where, "DROP TRIGGER refuse ON jobs", NULL);
+	assert_int_equal(add_limited(s, 60), 20);
 	assert_counts_true(s);
 }
 
@@ -531,6 +575,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(lists_of_rare_values_keep_their_index_after_analyze),
 	STORE_TEST(a_killed_session_is_made_again),
 	STORE_TEST(a_store_that_is_away_is_busy_and_comes_back),
+	STORE_TEST(cancellations_that_were_rolled_back_leave_no_room_for_more_jobs),
 	STORE_TEST(errors_of_the_server_are_classified),
 	cmocka_unit_test(an_unreachable_server_is_reported_at_open),
 	STORE_TEST(a_server_without_a_setting_is_used_unless_the_setting_is_required),

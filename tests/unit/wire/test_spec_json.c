@@ -447,7 +447,7 @@ static void a_stored_definition_without_umask_keeps_the_old_default(void **state
 /* Clients and stored digests depend on the exact text. */
 static void values_are_written_as_jansson_writes_them(void **state)
 {
-	static const char *const texts[] = {"{}", "[]", "null", "true", "-9223372036854775807", "0.1", "1e300", "\"\"",
+	static const char *const texts[] = {"{}", "[]", "null", "true", "-9223372036854775807", "-9223372036854775808", "0.1", "1e300", "\"\"",
 		"{\"b\":[1,2.5,false,[],{}],\"a\":{\"z\":null,\"y\":\"\"},\"B\":-0.000001}",
 		"\"\\u0001\\u001f\\u007f\\b\\f\\n\\r\\t\\\\\\/\\\"\\u00e4\\u20ac\\ud83d\\ude00\"", "{\"a\\\"\\u0002\":\"x\",\"\":1}"};
 
@@ -466,10 +466,23 @@ static void values_are_written_as_jansson_writes_them(void **state)
 	}
 }
 
+/* json_pack() returns NULL for a text that is not UTF-8. */
+static void a_value_that_could_not_be_made_is_written_as_nothing(void **state)
+{
+	json_t *bad = json_pack("{s:s}", "name", "\xff");
+	AUTO_DONE(buf) out = {};
+
+	(void)state;
+	assert_null(bad);
+	json_value_write(bad, &out);
+	assert_int_equal(out.len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(values_are_written_as_jansson_writes_them),
+		TEST(a_value_that_could_not_be_made_is_written_as_nothing),
 		TEST(a_bad_submission_is_refused_under_the_name_of_its_member),
 		TEST(a_text_over_its_limit_is_too_large),
 		TEST(nesting_over_64_levels_is_refused),

@@ -162,6 +162,8 @@ bool job_cancel_prefetch(struct store *s, const struct op *op, struct err *e)
 {
 	const struct op_job_cancel *c = job_cancel_op(op);
 
+	if (prefetch_repeats(s, c->id))
+		return true;
 	return job_row_prefetch(s, c->uid, c->id, e) && (c->uid < 0 || pause_row_prefetch(s, c->id, e)) &&
 	       job_row_due_prefetch(s, c->id, e) && open_runs_prefetch(s, c->id, c->now, e) && row_active_runs_prefetch(s, c->id, e);
 }

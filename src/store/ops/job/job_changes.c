@@ -509,6 +509,8 @@ bool job_change_prefetch(struct store *s, const struct op *op, struct err *e)
 	AUTO_QUERY before = before_query(s, Q_JOB_CHANGE_LOCK, c, e);
 	AUTO_QUERY rival = {};
 
+	if (prefetch_repeats(s, c->id))
+		return true;
 	if (c->to.name)
 		rival = rival_query(s, c, -1, e);
 	return query_prefetch(&before) && job_row_due_prefetch(s, c->id, e) && (!c->to.name || query_prefetch(&rival)) &&

@@ -301,6 +301,8 @@ bool pause_prefetch(struct store *s, const struct op *op, struct err *e)
 {
 	const struct op_pause *o = pause_op(op);
 
+	if (prefetch_repeats(s, o->job))
+		return true;
 	return job_row_prefetch(s, o->uid, o->job, e) && (o->uid < 0 || pause_row_prefetch(s, o->job, e)) &&
 	       job_row_due_prefetch(s, o->job, e) && open_runs_prefetch(s, o->job, o->pause.at, e) && row_active_runs_prefetch(s, o->job, e);
 }

@@ -329,6 +329,8 @@ bool resume_prefetch(struct store *s, const struct op *op, struct err *e)
 {
 	const struct op_resume *r = resume_op(op);
 
+	if (prefetch_repeats(s, r->job))
+		return true;
 	return job_row_prefetch(s, r->uid, r->job, e) && pause_row_prefetch(s, r->job, e) && job_row_due_prefetch(s, r->job, e) &&
 	       open_runs_prefetch(s, r->job, r->now, e);
 }

@@ -236,6 +236,8 @@ bool trigger_prefetch(struct store *s, const struct op *op, struct err *e)
 	const struct op_trigger *t = trigger_op(op);
 	AUTO_QUERY last = last_slot_query(s, t, e);
 
+	if (prefetch_repeats(s, t->job))
+		return true;
 	return query_prefetch(&last) && job_row_prefetch(s, t->uid, t->job, e) && pause_rows_prefetch(s, t->job, e) &&
 	       pause_row_prefetch(s, t->job, e) && (!t->bytes_limit || owner_count_prefetch(s, COUNT_STORE, t->job, e)) &&
 	       row_ids_prefetch_run(s, e);
