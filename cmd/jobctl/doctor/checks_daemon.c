@@ -218,9 +218,9 @@ void doctor_check_jobs(struct doctor *d)
 
 	if (member_int(jobs, "suspended") > 0)
 		doctor_find(d, DOCTOR_WARNING, "jobctl list --state suspended",
-			"%" PRId64 " jobs are suspended because they cannot run", member_int(jobs, "suspended"));
+			"jobs are suspended because they cannot run: %" PRId64, member_int(jobs, "suspended"));
 	if (member_int(jobs, "paused") > 0)
-		doctor_find(d, DOCTOR_NOTE, "jobctl list --state paused", "%" PRId64 " jobs are paused",
+		doctor_find(d, DOCTOR_NOTE, "jobctl list --state paused", "paused jobs: %" PRId64,
 			member_int(jobs, "paused"));
 	if (member_int(d->status, "backlog") > member_int(d->status, "max_running"))
 		doctor_find(d, DOCTOR_WARNING, "jobctl runs --state queued",
