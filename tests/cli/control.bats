@@ -384,3 +384,12 @@ load daemon
 	[[ "$output" == *"(jobctl resume twice)"*"next:"* ]]
 	jobctl rm --yes twice
 }
+
+@test "a refused undo is one event" {
+	jobctl add -n over --every 1h -- true
+	jobctl set over timeout=1m
+	jobctl cancel over
+	run -6 jobctl undo over
+	[[ "$output" == *"is cancelled; 'jobctl resume "* ]]
+	[ "$(jobctl events --what job.undo -o json | jq '[.[] | select(.result == "conflict")] | length')" = 1 ]
+}
