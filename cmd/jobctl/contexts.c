@@ -71,7 +71,7 @@ bool contexts_find(const json_t *all, const char *name, const json_t **ret, stru
 {
 	*ret = json_object_get(json_object_get(all, "contexts"), name);
 	return json_is_string(json_object_get(*ret, "url")) ||
-	       err_set(e, ERR_NOT_FOUND, "no context '%.80s'; 'jobctl context list' shows those there are",
+	       err_set(e, ERR_NOT_FOUND, "no context '%.80s'; 'jobctl context list' shows all contexts",
 		       name);
 }
 

@@ -47,8 +47,8 @@ bool filter_states(struct buf *path, const struct args *a, filter_state_fn *is_s
 		for (char *word = strtok_r(list, ",", &save); word;
 			word = strtok_r(NULL, ",", &save)) {
 			if (!is_state(word))
-				return err_set(e, ERR_INVALID, "--state: there is no state '%s'",
-					word);
+				return err_set(e, ERR_INVALID,
+					"--state: there is no state '%s'; see States in jobctl(1)", word);
 			api_query_add(path, "state", word);
 		}
 	}

@@ -348,3 +348,43 @@ load daemon
 	[[ "$stderr" == *"; 1 run that was held back can start now" ]]
 	jobctl wait later
 }
+
+@test "set and undo of a paused job do not announce a run" {
+	jobctl add -n held --every 10s -- true
+	jobctl pause held --until 1d
+	run --separate-stderr jobctl set held timeout=2h
+	[ "$status" -eq 0 ]
+	[[ "$stderr" == *"(revision 2); it is paused (jobctl resume "* ]]
+	run --separate-stderr jobctl undo held
+	[[ "$stderr" == *"(revision 3); it is paused (jobctl resume "* ]]
+	jobctl resume held
+	run --separate-stderr jobctl set held timeout=2h
+	[[ "$stderr" == *"; it runs in "* ]]
+	jobctl rm --yes held
+}
+
+@test "of several pauses, why names the one that ends last" {
+	jobctl add -n twice -t team=db --every 10s -- true
+	jobctl pause --all --reason move
+	jobctl pause --tag team=db --until 1h --reason deploy
+	jobctl pause twice --until 30m
+	run jobctl why twice
+	[[ "$output" == *": move"*"(jobctl resume --all)"* ]]
+	[[ "$output" == *"next:  none until that ends"* ]]
+	jobctl resume --all
+	run jobctl why twice
+	[[ "$output" == *": deploy"*"(jobctl resume --tag team=db)"* ]]
+	jobctl resume --tag team=db
+	run jobctl why twice
+	[[ "$output" == *"(jobctl resume twice)"*"next:"* ]]
+	jobctl rm --yes twice
+}
+
+@test "a refused undo is one event" {
+	jobctl add -n over --every 1h -- true
+	jobctl set over timeout=1m
+	jobctl cancel over
+	run -6 jobctl undo over
+	[[ "$output" == *"is cancelled; 'jobctl resume "* ]]
+	[ "$(jobctl events --what job.undo -o json | jq '[.[] | select(.result == "conflict")] | length')" = 1 ]
+}

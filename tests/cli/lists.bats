@@ -42,6 +42,10 @@ setup_file() {
 	[ "$(jobctl list 'web-*' --sort -created -o name | xargs)" = "web-3 web-2 web-1" ]
 	[ "$(jobctl list 'web-*' --queue default -o name | wc -l)" = 3 ]
 	[ "$(jobctl list --queue none -o name)" = "" ]
+	[[ "$(on_terminal 80 jobctl list --queue none)" == "no active job matches; "* ]]
+	[[ "$(on_terminal 80 jobctl list nosuch)" == "no job matches (jobctl list --all)" ]]
+	run -2 jobctl list --state foo
+	[[ $output == *"there is no state 'foo'; see States in jobctl(1)" ]]
 	run -2 jobctl list --sort size
 	[[ $output == *"is not next, name, last or created"* ]]
 	[ "$(jobctl list --all --sort last -o name | head -2 | sort | xargs)" = "bad good" ]

@@ -85,7 +85,12 @@ teardown_file() {
 @test "a crontab on the standard input of add is refused" {
 	run -2 --separate-stderr jobctl add < <(printf 'PATH=/bin\n*/5 * * * * check | logger\n')
 	[ -z "$output" ]
-	[[ $stderr == "jobctl: standard input is a crontab, not a script; nothing was added: 'jobctl import crontab"* ]]
+	[[ $stderr == "jobctl: standard input is a crontab, not a script; nothing was added: 'jobctl import crontab -'"* ]]
+	for words in - "-- -" "--manual -- - -f"; do
+		run -2 --separate-stderr jobctl add $words < <(printf '*/5 * * * * check | logger\n')
+		[ -z "$output" ]
+		[[ $stderr == "jobctl: '-' is not a command; nothing was added: "*"'jobctl import crontab -'"* ]]
+	done
 }
 
 @test "missing and superfluous operands are usage errors" {

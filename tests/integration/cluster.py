@@ -91,6 +91,8 @@ def dead_node(postgres):
         after = time.monotonic() - killed
         assert after > LEASE - LEASE / 3 - 1, "the second attempt started before the lease had ended"
         run = wait_until("the run has succeeded", 60, lambda: [r for r in asked.runs(long) if r["state"] == "succeeded"])[0]
+        told = asked.jobctl("doctor", "cluster", check=False).stdout
+        assert "node 'n%d' was given up and has not joined again" % c.nodes.index(follower) in told, told
         assert not c.bodies("long", "O"), "the first attempt was still running"
         assert len(c.bodies("long")) == 2 and len(c.bodies("long", "E")) == 1, c.lines()
         follower.start()

@@ -2,6 +2,7 @@
 # Tests 'jobctl top' on a real terminal (tmux): views, keys, sizes, live output, restarts of the daemon, and the terminal afterwards.
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -93,6 +94,20 @@ def jobs(d):
     d.add(name="talks", schedule=["manual"],
           script="printf 'a\\033[31mred\\007\\n'; i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo \"line $i 日本\"; sleep 0.2; done")
     d.add(name="hand", command=["true"], schedule=["manual"])
+
+
+@case
+def a_freeze_is_shown_first_and_counts_that_do_not_fit_are_left_out():
+    with Daemon() as d, Terminal(d.start()) as t:
+        jobs(d)
+        t.start()
+        t.wait("[1 jobs]", "4 nodes  3 active, 0 running, 0 queued ")
+        d.jobctl("freeze", "--reason", "test")
+        t.wait("4 nodes  FROZEN 3 active, 0 running ")
+        t.send("/")
+        t.send("nightly-n", "Enter")
+        title = t.wait("/nightly-n FROZEN 3 active ").splitlines()[0]
+        assert re.fullmatch(r".* 3 active +\d\d:\d\d:\d\d", title), title
 
 
 @case

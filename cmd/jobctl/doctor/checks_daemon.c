@@ -15,6 +15,7 @@
 #define INTEGRITY_BYTES (INT64_C(256) << 20) /* a larger store is not read as a whole */
 #define MAIL_JOBS 1000                       /* jobs that are searched for mail notices */
 #define OFFSET_SECONDS 1.0                   /* difference between the clocks of nodes */
+#define OVERDUE_SECONDS 30.0                 /* as shown by 'jobctl status' */
 
 static const char *start_daemon(const struct doctor *d)
 {
@@ -177,6 +178,24 @@ void doctor_check_integrity(struct doctor *d)
 			json_string_value(problem) ? json_string_value(problem) : "the store is inconsistent");
 }
 
+/* Reports the nodes that have ended without being stopped. */
+static void check_nodes(struct doctor *d)
+{
+	json_auto_t *answer = NULL;
+	const json_t *node;
+	size_t i;
+
+	if (!api_call(d->c, "GET", "/v1/nodes", NULL, &answer, NULL))
+		return;
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+		if (text_equal(member_text(node, "state"), "silent"))
+			doctor_find(d, DOCTOR_WARNING, "jobctl nodes", "node '%s' has not renewed its lease", member_text(node, "name"));
+	json_array_foreach(json_object_get(answer, "gone"), i, node)
+		if (text_equal(member_text(node, "state"), "lost"))
+			doctor_find(d, DOCTOR_NOTE, "jobctl nodes", "node '%s' was given up and has not joined again",
+				member_text(node, "name"));
+}
+
 void doctor_check_cluster(struct doctor *d)
 {
 	const json_t *cluster = json_object_get(d->status, "cluster");
@@ -190,9 +209,10 @@ void doctor_check_cluster(struct doctor *d)
 	if (json_is_true(json_object_get(cluster, "draining")))
 		doctor_find(d, DOCTOR_NOTE, "jobctl node undrain NODE",
 			"this node is drained and starts no new runs");
-	if (member_int(cluster, "overdue") > 0)
-		doctor_find(d, DOCTOR_WARNING, "jobctl nodes", "%" PRId64 " nodes have not renewed their lease",
-			member_int(cluster, "overdue"));
+	if (json_number_value(json_object_get(cluster, "overdue")) >= OVERDUE_SECONDS)
+		doctor_find(d, DOCTOR_WARNING, "jobctl nodes", "a slot that this node plans was due %.0f s ago and is not planned",
+			json_number_value(json_object_get(cluster, "overdue")));
+	check_nodes(d);
 }
 
 void doctor_check_freeze(struct doctor *d)
@@ -218,9 +238,9 @@ void doctor_check_jobs(struct doctor *d)
 
 	if (member_int(jobs, "suspended") > 0)
 		doctor_find(d, DOCTOR_WARNING, "jobctl list --state suspended",
-			"%" PRId64 " jobs are suspended because they cannot run", member_int(jobs, "suspended"));
+			"jobs are suspended because they cannot run: %" PRId64, member_int(jobs, "suspended"));
 	if (member_int(jobs, "paused") > 0)
-		doctor_find(d, DOCTOR_NOTE, "jobctl list --state paused", "%" PRId64 " jobs are paused",
+		doctor_find(d, DOCTOR_NOTE, "jobctl list --state paused", "paused jobs: %" PRId64,
 			member_int(jobs, "paused"));
 	if (member_int(d->status, "backlog") > member_int(d->status, "max_running"))
 		doctor_find(d, DOCTOR_WARNING, "jobctl runs --state queued",

@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CLOCK_COLUMNS 9 /* " 12:34:56" */
+#define CLOCK_SHOWN 60  /* columns of a terminal that has room for it */
 #define MARK_WIDTH 2 /* columns before a row: mark and blank */
 
 struct top_screen {
@@ -194,18 +196,26 @@ static void put_text_line(const struct top_screen *s, int y, const char *text, i
 
 /* ---- title and message ---- */
 
+/* As many of the counts as fit beside the clock. */
 static void add_counts(const struct top_model *m, struct buf *out)
 {
-	const json_t *jobs = json_object_get(m->status, "jobs"),
-		     *runs = json_object_get(m->status, "runs");
+	static const struct {
+		const char *of, *word;
+	} counts[] = {{"jobs", "active"}, {"runs", "running"}, {"runs", "queued"}};
+	size_t room = (size_t)m->columns - (m->columns < CLOCK_SHOWN ? 0 : CLOCK_COLUMNS);
 
 	if (!m->status)
 		return;
-	buf_printf(out, "%" PRId64 " active, %" PRId64 " running, %" PRId64 " queued",
-		member_int(jobs, "active"), member_int(runs, "running"),
-		member_int(runs, "queued"));
 	if (json_is_object(json_object_get(m->status, "frozen")))
-		buf_str(out, ", FROZEN");
+		buf_str(out, "FROZEN ");
+	for (size_t i = 0; i < ELEMENTS(counts); i++) {
+		AUTO_TEXT part = xprintf("%s%" PRId64 " %s", i ? ", " : "",
+			member_int(json_object_get(m->status, counts[i].of), counts[i].word), counts[i].word);
+
+		if (out->len + strlen(part) > room)
+			break;
+		buf_str(out, part);
+	}
 }
 
 static void add_tabs(const struct top_model *m, struct buf *out)
@@ -248,7 +258,7 @@ static void put_clock(const struct top_screen *s, const struct top_model *m)
 	struct tm local;
 	char text[16];
 
-	if (m->columns < 60)
+	if (m->columns < CLOCK_SHOWN)
 		return;
 	localtime_r(&t, &local);
 	strftime(text, sizeof text, " %H:%M:%S", &local);

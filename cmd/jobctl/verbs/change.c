@@ -11,7 +11,7 @@
 #include "jobctl/member.h"
 #include "jobctl/render/dry_run.h"
 #include "jobctl/render/render.h"
-#include "jobctl/render/words.h"
+#include "jobctl/verbs/next_run.h"
 #include <inttypes.h>
 
 bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revision, bool dry_run,
@@ -26,11 +26,9 @@ bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revisi
 }
 
 /* "changed job 12 'backup': priority 0 → 5 (revision 3); it runs in 15m" */
-static void say_changed(const struct ctl *c, const json_t *job)
+static void say_changed(struct ctl *c, const json_t *job)
 {
 	AUTO_DONE(buf) line = {};
-	usec_t next = member_time(job, "next_at");
-	char relative[WORDS_MAX], instant[WORDS_MAX];
 	const char *what = member_text(job, "what");
 
 	if (!json_is_true(json_object_get(job, "changed"))) {
@@ -44,13 +42,12 @@ static void say_changed(const struct ctl *c, const json_t *job)
 	ref_job_words(job, &line);
 	buf_printf(&line, ": %s (revision %" PRId64 ")", what ? what : "",
 		member_int(job, "revision"));
-	if (next > c->now)
-		buf_printf(&line, "; it runs %s, at %s", words_relative(next, c->now, relative),
-			words_instant(next, instant));
+	if (member_time(job, "next_at") > c->now)
+		next_run_words(c, job, &line);
 	ctl_say("%s", line.data);
 }
 
-int change_show(const struct ctl *c, const json_t *answer, bool dry_run)
+int change_show(struct ctl *c, const json_t *answer, bool dry_run)
 {
 	if (render_wants_json(c))
 		return render_object(c, answer);

@@ -11,4 +11,4 @@ struct err;
 bool change_send(struct ctl *c, const json_t *job, json_t *patch, int64_t revision, bool dry_run,
 	json_t **ret, struct err *e);
 /* Prints the daemon's answer; returns the exit code. */
-int change_show(const struct ctl *c, const json_t *answer, bool dry_run);
+int change_show(struct ctl *c, const json_t *answer, bool dry_run);

@@ -143,15 +143,20 @@ static bool jobs_path(const struct ctl *c, const struct args *a, const struct li
 	return true;
 }
 
-/* The only operand is a number and there are no filters: the job can be read directly. */
-static bool only_number(const struct args *a, const struct listing *l)
+static bool has_filter(const struct args *a)
 {
 	static const char *const filters[] = {"state", "tag", "owner", "since", "until", "queue", "cursor"};
 
 	for (size_t i = 0; i < ELEMENTS(filters); i++)
 		if (args_has(a, filters[i]))
-			return false;
-	return l->patterns_n == 1 && text_parse_int(l->patterns[0], 1, INT64_MAX, &(int64_t){0});
+			return true;
+	return false;
+}
+
+/* The only operand is a number and there are no filters: the job can be read directly. */
+static bool only_number(const struct args *a, const struct listing *l)
+{
+	return !has_filter(a) && l->patterns_n == 1 && text_parse_int(l->patterns[0], 1, INT64_MAX, &(int64_t){0});
 }
 
 static bool list_number(struct ctl *c, struct listing *l, struct err *e)
@@ -227,11 +232,14 @@ static void clear_screen(const struct ctl *c)
 
 static void say_not_listed(const struct args *a, size_t count)
 {
+	char *const *patterns;
+	bool selective = has_filter(a) || args_operands(a, &patterns) > 0;
+
 	if (live_only(a))
 		ctl_say("%sfinished and cancelled jobs are not shown (jobctl list --all)",
-			count == 0 ? "no active jobs; " : "");
+			count ? "" : selective ? "no active job matches; " : "no active jobs; ");
 	else if (count == 0)
-		ctl_say("no jobs (jobctl add -- COMMAND)");
+		ctl_say(selective ? "no job matches (jobctl list --all)" : "no jobs (jobctl add -- COMMAND)");
 }
 
 int verb_list(struct ctl *c, const struct args *a)

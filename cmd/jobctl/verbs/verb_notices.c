@@ -10,6 +10,7 @@
 #include "jobctl/member.h"
 #include "jobctl/ref.h"
 #include "jobctl/render/cells.h"
+#include "jobctl/render/render.h"
 #include "jobctl/render/rows.h"
 #include "jobctl/render/words.h"
 #include "jobctl/verbs/verbs.h"
@@ -114,6 +115,8 @@ int verb_notices_list(struct ctl *c, const struct args *a)
 	rows_begin(&rows, c, &notice_rows);
 	ok = api_pages(c, &pages, &e);
 	free(pages.next_cursor);
+	if (ok && rows.count == 0 && c->terminal && render_is_text(c))
+		ctl_say("no notices%s", args_has(a, "failed") ? " have failed" : "");
 	rows_end(&rows);
 	return ok ? EXIT_SUCCESS : ctl_fail(&e);
 }

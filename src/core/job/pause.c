@@ -112,6 +112,23 @@ const struct pause_order *pause_find(const struct pause_list *l, const struct pa
 	return found;
 }
 
+bool pause_lasts_longer(const struct pause_order *a, const struct pause_order *b)
+{
+	return b->until && (!a->until || a->until > b->until);
+}
+
+const struct pause_order *pause_longest(const struct pause_list *l, const struct pause_target *t, usec_t now)
+{
+	const struct pause_order *found = NULL;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (pause_covers(&l->v[i], t, now) &&
+			(!found || pause_lasts_longer(&l->v[i], found) ||
+				(l->v[i].until == found->until && l->v[i].scope > found->scope)))
+			found = &l->v[i];
+	return found;
+}
+
 void pause_words(const struct pause_order *p, struct buf *out)
 {
 	char since[RFC3339_MAX], until[RFC3339_MAX];

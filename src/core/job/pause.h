@@ -59,6 +59,10 @@ bool pause_begun(const struct pause_order *p, usec_t now);
  * nothing.
  */
 bool pause_covers(const struct pause_order *p, const struct pause_target *t, usec_t now);
+/* Whether 'a' ends after 'b'. */
+bool pause_lasts_longer(const struct pause_order *a, const struct pause_order *b);
+/* Of the pauses that cover the job, the one that ends last; no slot of the job starts before that. NULL: none. */
+const struct pause_order *pause_longest(const struct pause_list *l, const struct pause_target *t, usec_t now);
 /* A pause that covers the job, a freeze before any other; NULL: none. */
 const struct pause_order *pause_find(const struct pause_list *l, const struct pause_target *t, usec_t now);
 

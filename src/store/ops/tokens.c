@@ -159,7 +159,7 @@ bool token_remove_apply(struct store *s, struct op *const *ops, size_t n, struct
 			return false;
 		if (!t->removed) {
 			op_refuse(ops[i], ERR_NOT_FOUND,
-				"no token '%.80s'; 'jobctl token list' shows those there are", t->ref);
+				"no token '%.80s'; 'jobctl token list' shows all tokens", t->ref);
 			continue;
 		}
 		if (!sessions_delete(s, e) || !tokens_changed(s, e))

@@ -231,8 +231,7 @@ static void on_job_changed(struct op *op, void *arg)
 {
 	struct change_ctx *o = arg;
 	struct request *r = request_ticket_redeem(o->ticket);
-	bool again = !op->ok && op->err.kind == ERR_CONFLICT && !op->err.field[0] && !o->expect &&
-		     ++o->tries < TRIES;
+	bool again = !op->ok && job_change_op(op)->stale && !o->expect && ++o->tries < TRIES;
 
 	if (op->ok && job_change_op(op)->unplanned > 0)
 		run_watch_notify(o->run_watch_set, job_change_op(op)->id, 0, RUN_CANCELLED);

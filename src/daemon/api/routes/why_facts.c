@@ -124,19 +124,42 @@ static usec_t next_start(const struct why_facts *f)
 	return at > f->now ? at : f->now;
 }
 
+/*
+ * The pause that keeps the job from starting at 'now' for the longest time. 'own' gets the pause of the job itself. With the
+ * same end a freeze is named first, because only administrators can end it, and then the pause of the job.
+ */
+static const struct pause_order *pause_in_force(const struct pause_list *scopes, const struct pause_target *target,
+	const struct job *j, usec_t now, struct pause_order *own)
+{
+	const struct pause_order *p = pause_longest(scopes, target, now);
+
+	if (!own_pause(j, now, own) || (p && pause_lasts_longer(p, own)) ||
+		(p && p->scope == PAUSE_FREEZE && !pause_lasts_longer(own, p)))
+		return p;
+	return own;
+}
+
+/* A run of 'jobctl run --force' is held by a freeze only. */
+static const struct pause_order *freeze_in_force(const struct pause_list *scopes, const struct pause_target *target, usec_t now)
+{
+	const struct pause_order *p = pause_find(scopes, target, now);
+
+	return p && p->scope == PAUSE_FREEZE ? p : NULL;
+}
+
 static const struct pause_order *pause_of(const struct why_context *w, const struct job *j,
-	usec_t now)
+	usec_t now, struct pause_order *own)
 {
 	struct pause_target target = {.uid = j->uid, .queue = j->queue};
 	const struct pause_order *p;
 	struct job_spec spec;
 
 	if (w->pauses.n == 0)
-		return NULL;
+		return own_pause(j, now, own) ? own : NULL;
 	job_spec_init(&spec);
 	if (j->spec && spec_json_from_text(j->spec, &spec, NULL))
 		target.tags = &spec.tags;
-	p = pause_find(&w->pauses, &target, now);
+	p = pause_in_force(&w->pauses, &target, j, now, own);
 	job_spec_done(&spec);
 	return p;
 }
@@ -186,11 +209,9 @@ void why_facts_mark_job(const struct why_context *w, const struct why_live *live
 	f.rated = j->spec && (strstr(j->spec, "\"rate\"") || strstr(j->spec, "\"when\""));
 	f.artifact = j->spec && strstr(j->spec, "\"artifact\"");
 	f.call = j->spec && (strstr(j->spec, "\"http\"") || strstr(j->spec, "\"kafka\"") || strstr(j->spec, "\"lambda\""));
-	f.pause = pause_of(w, j, live->now);
+	f.pause = pause_of(w, j, live->now, &own);
 	if (!f.pause)
-		f.pause = pause_of(w, j, next_start(&f));
-	if (!f.pause && (own_pause(j, live->now, &own) || own_pause(j, next_start(&f), &own)))
-		f.pause = &own;
+		f.pause = pause_of(w, j, next_start(&f), &own);
 	fill_shares(w, live, j, &f);
 	why_now(&f, &why);
 	mark(&why, &j->waiting_code, &j->waiting_message);
@@ -209,6 +230,7 @@ static void mark_run(const struct why_context *w, const struct why_live *live, s
 		.node = live->node,
 		.run = r};
 	AUTO_DONE(why_nodes_text) nodes = {};
+	struct pause_order own;
 	struct why_reason why;
 	char number[24];
 
@@ -217,7 +239,7 @@ static void mark_run(const struct why_context *w, const struct why_live *live, s
 	fill_nodes(w, live, &job, &nodes);
 	f.nodes = nodes.facts;
 	f.ref = why_job_ref(&job, number);
-	f.pause = pause_of(w, &job, live->now);
+	f.pause = pause_of(w, &job, live->now, &own);
 	fill_shares(w, live, &job, &f);
 	why_now(&f, &why);
 	mark(&why, &r->waiting_code, &r->waiting_message);
@@ -412,16 +434,12 @@ static void decide_job_reasons(const struct why_live *live, const struct job *j,
 	f.rated = l->spec.rate || l->spec.when.n > 0;
 	f.rate_at = rate_at(&l->spec, l->job.bucket, live->now);
 	f.last_start = l->open ? last_start(l->open, &policy) : 0;
-	f.pause = pause_find(&l->world.pauses, &target, live->now);
-	if (own_pause(j, live->now, &own) && (!f.pause || f.pause->scope != PAUSE_FREEZE))
-		f.pause = &own;
+	f.pause = pause_in_force(&l->world.pauses, &target, j, live->now, &own);
 	if (!f.pause)
-		f.pause = pause_find(&l->world.pauses, &target, next_start(&f));
-	if (!f.pause && own_pause(j, next_start(&f), &own))
-		f.pause = &own;
+		f.pause = pause_in_force(&l->world.pauses, &target, j, next_start(&f), &own);
 	l->pause_from = pause_to_come(j, l, live->now);
-	if (l->open && l->open->forced && f.pause && f.pause->scope != PAUSE_FREEZE)
-		f.pause = NULL;
+	if (l->open && l->open->forced)
+		f.pause = freeze_in_force(&l->world.pauses, &target, live->now);
 	l->pause_until = f.pause ? f.pause->until ? f.pause->until : USEC_NEVER : 0;
 	if (l->set) {
 		f.manual = schedule_set_kind(l->set) == SCHEDULE_MANUAL;

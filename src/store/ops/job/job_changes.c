@@ -200,7 +200,7 @@ static bool change_check_chains(struct store *s, const struct op_job_change *c, 
 	return job_chains_check(s, &j, c->id, why, e);
 }
 
-static bool change_check(struct store *s, const struct op_job_change *c, const struct job_before *b, struct err *why, struct err *e)
+static bool change_check(struct store *s, struct op_job_change *c, const struct job_before *b, struct err *why, struct err *e)
 {
 	long long id = c->id;
 
@@ -211,7 +211,7 @@ static bool change_check(struct store *s, const struct op_job_change *c, const s
 	else if (b->state == JOB_CANCELLED)
 		err_set(why, ERR_CONFLICT, "job %lld is cancelled; 'jobctl resume %lld' brings it back, then it can be changed", id,
 			id);
-	else if (c->expect && c->expect != b->revision)
+	else if ((c->stale = c->expect && c->expect != b->revision))
 		err_set(why, ERR_CONFLICT, "job %lld is at revision %lld and not at %lld any more; look at it again with "
 			"'jobctl show %lld'", id, (long long)b->revision, (long long)c->expect, id);
 	else if (being_planned(c, b))
@@ -525,6 +525,7 @@ void job_change_reset(struct op *op)
 	struct op_job_change *c = job_change_op(op);
 
 	c->revision = c->unplanned = c->run = 0;
+	c->stale = false;
 	c->was = c->state = JOB_ACTIVE;
 }
 

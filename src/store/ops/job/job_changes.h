@@ -20,6 +20,7 @@ struct op_job_change {
 	enum job_state was, state;
 	int64_t unplanned;   /* queued runs that were deleted; their slots do not exist any more, or are planned again */
 	int64_t run;         /* run that was queued at once; 0: none */
+	bool stale;          /* refused, because the job is not at revision 'expect' */
 };
 OP_DEFINE(job_change, job_change, OP_JOB_CHANGE, OP_JOB_CHANGE)
 

@@ -82,7 +82,7 @@ static bool template_remove(struct store *s, struct op *op, struct err *e)
 	if (!template_delete(s, template_op(op), e))
 		return false;
 	return template_op(op)->revision || op_refuse(op, ERR_NOT_FOUND, "no template '%s' of yours; 'jobctl template list' "
-		"shows those there are", template_op(op)->name);
+		"shows all templates", template_op(op)->name);
 }
 
 bool template_op_apply(struct store *s, struct op *const *ops, size_t n, struct err *e)

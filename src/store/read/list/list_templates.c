@@ -58,7 +58,7 @@ bool list_templates_get(struct store *s, int64_t uid, const char *name, struct t
 	    (!found.name && uid != 0 && !list_templates_row(s, 0, name, &found, e)) || !tx_commit(&tx, e))
 		return false;
 	if (!found.name) {
-		err_field(e, "template", "no template '%.128s'; 'jobctl template list' shows those there are", name);
+		err_field(e, "template", "no template '%.128s'; 'jobctl template list' shows all templates", name);
 		if (e)
 			e->kind = ERR_NOT_FOUND;
 		return false;
