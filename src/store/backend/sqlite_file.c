@@ -6,8 +6,9 @@
 #include "base/failpoint.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "store/backend/sqlite.h"
 #include "store/backend/queries.h"
+#include "store/backend/sqlite.h"
+#include "store/backend/sqlite_time_limit.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -253,22 +254,15 @@ bool sqlite_create(const char *path, const struct db_sql *sql, struct err *e)
 
 /* ---- inspect ---- */
 
-static int on_progress(void *arg)
-{
-	return clock_boot(&clock_system) > *(usec_t *)arg;
-}
-
 static bool quick_check(sqlite3 *h, const char *path, const struct db_sql *sql, struct err *e)
 {
-	usec_t deadline = clock_boot(&clock_system) + QUICK_CHECK_TIME;
+	struct sqlite_time_limit *limit = sqlite_time_limit_start(h, QUICK_CHECK_TIME);
 	AUTO_TEXT verdict = NULL;
 	int rc;
 
-	sqlite3_progress_handler(h, 10000, on_progress, &deadline);
 	verdict = one_value(h, sql->texts[TEXT_SQLITE_QUICK_CHECK], &rc);
-	sqlite3_progress_handler(h, 0, NULL, NULL);
-	if ((rc & 0xff) == SQLITE_INTERRUPT)
-		return true; /* no damage found within the time limit */
+	if (sqlite_time_limit_end(limit))
+		return true; /* an interrupted check reports the pages that it has not read as unused */
 	if (!verdict)
 		return fail_open(h, rc, path, e);
 	return strcmp(verdict, "ok") == 0 || sqlite_refuse(path, verdict, e);

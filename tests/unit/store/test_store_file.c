@@ -5,6 +5,7 @@
 #include "store/backend/file_system.h"
 #include "store/backend/queries.h"
 #include "store/backend/sqlite.h"
+#include "store/backend/sqlite_time_limit.h"
 #include "store/lists.h"
 #include "store/ops/batch.h"
 #include "store/ops/job/jobs.h"
@@ -542,6 +543,24 @@ static void given_reads_rows_in_memory_as_their_text(void **state)
 	sqlite3_close(h);
 }
 
+static void a_statement_is_interrupted_when_its_time_is_over(void **state)
+{
+	struct sqlite_time_limit *limit;
+	sqlite3 *h = NULL;
+
+	(void)state;
+	assert_int_equal(sqlite3_open(":memory:", &h), SQLITE_OK);
+	limit = sqlite_time_limit_start(h, USEC_HOUR);
+	assert_int_equal(sqlite3_exec(h, "PRAGMA quick_check", NULL, NULL, NULL), SQLITE_OK);
+	assert_false(sqlite_time_limit_end(limit));
+	limit = sqlite_time_limit_start(h, USEC_MSEC);
+	assert_int_equal(sqlite3_exec(h, "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c", NULL,
+		NULL, NULL), SQLITE_INTERRUPT);
+	assert_true(sqlite_time_limit_end(limit));
+	assert_int_equal(sqlite3_exec(h, "PRAGMA quick_check", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(h);
+}
+
 static const struct CMUnitTest tests[] = {
 	STORE_TEST(a_store_has_no_unsafe_settings),
 	STORE_TEST(a_file_that_is_no_store_is_refused_and_unchanged),
@@ -551,6 +570,7 @@ static const struct CMUnitTest tests[] = {
 	STORE_TEST(an_unreadable_file_is_refused),
 	STORE_TEST(a_new_store_is_private_and_leaves_nothing_beside_it),
 	cmocka_unit_test(given_reads_rows_in_memory_as_their_text),
+	cmocka_unit_test(a_statement_is_interrupted_when_its_time_is_over),
 	cmocka_unit_test(a_place_without_a_directory_is_refused),
 	STORE_TEST(flipped_bytes_are_refused_or_do_no_harm),
 	STORE_TEST(a_damaged_job_is_told_and_its_command_never_handed_out),
