@@ -435,8 +435,8 @@ class Case:
         asked = {what: times[1] for what, times in self.at.items()}
         for b in bodies:
             what = {"cancelled": "cancel", "deleted": "delete"}.get(b["job"])
-            # a stopped spawner works through its queued starts when it continues
-            still = self.fired + STOP if self.fired and self.action == "stop" and self.point.where == "spawner" else 0
+            # starts that were queued behind a stopped spawner or a stopped child continue with it
+            still = self.fired + STOP if self.fired and self.action == "stop" and self.point.where != "engine" else 0
             if what and asked.get(what) and b["s"] > max(asked[what], still) + 1:
                 self.found.append("ran-on: %s began %.1f s after it was %s" % (b["job"], b["s"] - asked[what], b["job"]))
         mine = [h for h in history if h["job"] == "cancelled" and not h["attempt"]]
