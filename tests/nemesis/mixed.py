@@ -87,8 +87,9 @@ class Mixed:
             t.join()
 
     def settle(self):
-        """Stops all schedules and waits until all runs have ended."""
-        api = self.c.nodes[0].api()
+        """Stops all schedules and waits until all runs have ended. The first connection was idle for too long."""
+        node = self.c.nodes[0]
+        node.api_ = api = Api(node.socket, contract=node.api().contract)
         for job in self.jobs:
             api.call("DELETE", "/v1/jobs/%d" % job)
         wait_until("all runs have ended", 120, lambda: self.c.server.sql("SELECT count(*) FROM jobsched.runs WHERE ended_at = 0")[0][0] == "0", 0.5)

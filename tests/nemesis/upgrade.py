@@ -78,11 +78,9 @@ class Upgrade(Mixed):
         super().run()
         for t in submitters:
             t.join()
-        for d in self.c.nodes:
-            d.api_ = Api(d.socket, contract=None)  # the old connections have been idle
 
     def settle(self):
-        self.c.nodes[0].api().post("/v1/jobs/%d/cancel" % self.each)
+        Api(self.c.nodes[0].socket, contract=None).post("/v1/jobs/%d/cancel" % self.each)
         super().settle()
 
     def judge(self):
