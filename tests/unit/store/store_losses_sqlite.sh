@@ -1,4 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The effects of a lost connection on an operation, on SQLite: tests/unit/store/test_store_faults.c.
-exec "$top_builddir/tests/unit/store/test_store_sqlite" faults '!*nothing_half_done'
+exec sh "$(dirname "$0")/../../cmocka.sh" "$top_builddir/tests/unit/store/test_store_sqlite" faults '!*nothing_half_done'
