@@ -270,7 +270,8 @@ class Driver(nemesis.Nemesis):
             self.ad.settle(180)
             time.sleep(5)
             gap = self.ad.gap(began, time.monotonic() - 5)
-            print("%-14s primary %s -> %s, %5.1f s without submissions" % (op, before, self.ad.primary().name, gap), flush=True)
+            after = self.ad.primary()
+            print("%-14s primary %s -> %s, %5.1f s without submissions" % (op, before, after.name if after else "none", gap), flush=True)
             if gap > BOUND:
                 self.ad.slow = True
         self.quit.wait()
