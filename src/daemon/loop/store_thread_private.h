@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a store thread share: store_thread.c and store_writer.c. */
+/* Types that store_thread.c and store_writer.c share. */
 #pragma once
 #include "base/err.h"
 #include "core/job/event.h"

@@ -18,7 +18,7 @@ static const struct db_ops *real_ops;
 static struct fault *fault;
 static struct db_ops faulty;
 
-/* What the store says about the batch is for the real backend. */
+/* The real backend gets the properties of the batch from the store. */
 static struct db_faulty *of(struct db *db)
 {
 	struct db_faulty *d = (struct db_faulty *)db;

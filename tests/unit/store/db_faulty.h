@@ -16,7 +16,7 @@ enum fault_mode {
 	FAULT_MODE_MAX
 };
 
-/* What the backend in front can do. */
+/* Capabilities of the backend in front. */
 enum faulty_kind {
 	FAULTY_FILE,
 	FAULTY_SERVER,       /* connections are made again */
